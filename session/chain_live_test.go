@@ -1,6 +1,7 @@
 package session_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
@@ -391,5 +393,48 @@ func TestWhatAContinuationIsAboutIsThere(t *testing.T) {
 	}
 	if !slices.ContainsFunc(problems, func(p session.Problem) bool { return p.Kind == session.ProblemTarget && p.EntryID == "x1" }) {
 		t.Errorf("what is nowhere is not reported: %v", problems)
+	}
+}
+
+// Who follows a conversation sees what is said in sessions that continue it, and nothing twice.
+func TestAChainIsFollowed(t *testing.T) {
+	t.Parallel()
+	st := chainOf(t, []string{"s:a/be_kind", "u:b/one"})
+	s, watched := openChain(t, st, "s0"), openChain(t, st, "s0")
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	seen := make(chan session.Entry, 100)
+	go func() {
+		defer close(seen)
+		for e, err := range watched.Follow(ctx) {
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			seen <- e
+		}
+	}()
+	var want []string
+	instructions := mustGet(s.Entry("a"))(t)
+	for i := range 3 {
+		want = append(want, mustGet(s.AppendMessage(session.RoleUser, []session.Content{session.Text(fmt.Sprint(i))}))(t))
+		mustGet(s.Continue(instructions))(t)
+	}
+	want = append(want, mustGet(s.AppendMessage(session.RoleUser, []session.Content{session.Text("end")}))(t))
+	var got []string
+	before := "b"
+	for e := range seen {
+		if e.ParentID == nil || *e.ParentID != before {
+			t.Errorf("entry %+v follows %v, want %q", e, e.ParentID, before)
+		}
+		if before = e.ID; e.Message != nil {
+			got = append(got, e.ID)
+		}
+		if e.ID == want[len(want)-1] {
+			cancel()
+		}
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("seen %v, want %v", got, want)
 	}
 }

@@ -91,13 +91,15 @@ func (p *chainPart) findMarker(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		h, ok := rawjson.ScanHead(line.Data)
-		if ok && !line.Cut && len(h.ID) > 0 && string(h.Type) == string(TypeContinues) {
+		switch h, ok := entryHead(line); {
+		case ok && string(h.Type) == string(TypeContinues):
 			p.marker = line.Pos
 			return nil
-		}
-		if ok {
+		case ok:
 			p.given[string(h.ID)] = true
+			p.isOdd = p.isOdd || string(h.Type) == string(TypeLeaf) || !h.Whole && !rawjson.Valid(line.Data)
+		default:
+			p.isOdd = p.isOdd || line.Pos != p.header
 		}
 	}
 	return nil

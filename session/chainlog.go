@@ -42,16 +42,17 @@ type chainLog struct {
 
 // chainPart is one of the logs. It never changes, except that end is set when another follows.
 type chainPart struct {
-	name   string
-	log    store.Log
-	shift  store.Pos // how many bytes come before it in the chain
-	end    store.Pos // up to where it is read; 0 for the last one
-	header store.Pos // where its header is, or noLine
-	first  []byte    // the header of the chain, if that is not the one in the first log
-	// follows: it continues the session before it, and that is there.
-	follows bool
-	marker  store.Pos       // where its marker is, or noLine
-	given   map[string]bool // the ids before the marker: the session has these entries, too
+	name    string
+	log     store.Log
+	shift   store.Pos // how many bytes come before it in the chain
+	end     store.Pos // up to where it is read; 0 for the last one
+	header  store.Pos // where its header is, or noLine
+	first   []byte    // the header of the chain, if that is not the one in the first log
+	follows bool      // it continues the session before it, and that is there
+	marker  store.Pos // where its marker is, or noLine
+
+	given map[string]bool // the ids before the marker: the session has these entries, too
+	isOdd bool            // before the marker is something that is no copy
 }
 
 // noLine is the position of a line that a log does not have.
@@ -88,11 +89,10 @@ func (l *chainLog) partAt(pos store.Pos) int {
 	return at
 }
 
-// isUnbroken reports whether all that the sessions begin with is in those before them, as far as
-// one can tell without reading: none is missing, and none has lost its marker.
-func (l *chainLog) isUnbroken() bool {
+// isRegular reports whether all later sessions begin with what may be copies and a marker.
+func (l *chainLog) isRegular() bool {
 	parts := l.joined()
-	return !slices.ContainsFunc(parts[1:], func(p *chainPart) bool { return !p.follows || p.marker == noLine })
+	return !slices.ContainsFunc(parts[1:], func(p *chainPart) bool { return p.isOdd || p.marker == noLine })
 }
 
 // add joins a log to the others.
@@ -160,7 +160,7 @@ func (l *chainLog) Forward(ctx context.Context, from store.Pos) iter.Seq2[store.
 	}
 }
 
-// Backward leaves out what a session was given by one that is there.
+// Backward leaves out what comes before a marker.
 func (l *chainLog) Backward(ctx context.Context, from store.Pos) iter.Seq2[store.Line, error] {
 	return func(yield func(store.Line, error) bool) {
 		for _, p := range slices.Backward(l.joined()) {
@@ -194,10 +194,10 @@ func (l *chainLog) isOwn(pos store.Pos) bool {
 	return last.marker != noLine && pos > last.shift+last.marker
 }
 
-// isSeam reports whether a position in the chain is that of a marker before which a session has
-// only what those before it have, too.
+// isSeam reports whether a position in the chain is that of the marker with which a later session
+// begins.
 func (p *chainPart) isSeam(pos store.Pos) bool {
-	return p.shift > 0 && p.follows && p.marker != noLine && pos == p.shift+p.marker
+	return p.shift > 0 && p.marker != noLine && pos == p.shift+p.marker
 }
 
 func (l *chainLog) Append(ctx context.Context, at store.Pos, lines ...[]byte) (store.Pos, error) {

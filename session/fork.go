@@ -110,12 +110,17 @@ func (s *Session) linesOfChain(ctx context.Context, to store.Store) iter.Seq2[[]
 	}
 }
 
-// lineForCopy returns the line of an entry as a copy has it.
+// lineForCopy returns the line of an entry as a copy has it. Only that of a chain differs: there,
+// the tree says what the line alone does not.
 func (s *Session) lineForCopy(n node, line []byte) []byte {
-	if n.hung {
-		line = withParent(line, s.parentOf(n.id))
+	if severalIn(s.log) == nil {
+		return line
 	}
-	if n.kind != kindCompaction || severalIn(s.log) == nil {
+	h, _ := rawjson.ScanHead(line)
+	if parent := s.parentOf(n.id); parent != string(h.Parent) {
+		line = withParent(line, parent)
+	}
+	if n.kind != kindCompaction {
 		return line
 	}
 	// What the compaction keeps is about its own session.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/coppice-dev/coppice/internal/rawjson"
@@ -53,7 +54,7 @@ const (
 // line of an earlier session of which the rest is lost, because a later one may have a copy.
 func loadTail(ctx context.Context, log store.Log, end store.Pos, goal tailGoal, onPath func(store.Line)) (*tree, error) {
 	scan := tailScan{goal: goal, onPath: onPath, into: newTree(), reverted: make(reverts), chain: severalIn(log)}
-	if scan.chain != nil && !scan.chain.isUnbroken() {
+	if scan.chain != nil && !scan.chain.isRegular() {
 		return nil, errNeedAll
 	}
 	for line, err := range log.Backward(ctx, end) {
@@ -96,8 +97,9 @@ type tailScan struct {
 	targets   []string // of all reverts
 	done      bool     // the goal is reached
 
-	chain  *chainLog // of several sessions, or nil
-	marker *headLine // the last line that was seen, if it is a marker: it follows the next one
+	chain  *chainLog       // of several sessions, or nil
+	marker *headLine       // the last line that was seen, if it is a marker: it follows the next one
+	copies map[string]bool // of which the originals were not seen yet
 }
 
 // add takes the next line towards the beginning, and reports whether to stop.
@@ -125,9 +127,8 @@ func (s *tailScan) add(line store.Line) (stop bool, err error) {
 	if s.marker != nil {
 		err = s.cross(head)
 	}
-	if s.chain != nil && s.chain.joined()[s.chain.partAt(line.Pos)].isSeam(line.Pos) {
-		s.marker = head
-		head.isRoot, head.hung = false, true
+	if s.chain != nil {
+		s.look(head)
 	}
 	if s.heads.n == 1 {
 		s.end = line.Next
@@ -151,10 +152,23 @@ func (s *tailScan) add(line store.Line) (stop bool, err error) {
 	return false, err
 }
 
+// look learns from a line of a chain whether it is a marker, or what a later session has a copy of.
+func (s *tailScan) look(head *headLine) {
+	delete(s.copies, head.id)
+	if p := s.chain.joined()[s.chain.partAt(head.pos)]; p.isSeam(head.pos) {
+		s.marker = head
+		head.isRoot, head.hung = false, true
+		if s.copies == nil {
+			s.copies = make(map[string]bool)
+		}
+		maps.Copy(s.copies, p.given)
+	}
+}
+
 // cross goes on from a marker to the last line of the session before: the marker follows it.
 func (s *tailScan) cross(before *headLine) error {
-	if before.kind == kindLeaf {
-		return errNeedAll // the marker follows what the leaf was moved to
+	if before.kind == kindLeaf || !isUUID7(s.marker.id) {
+		return errNeedAll // it follows what the leaf was moved to, or another may have its id
 	}
 	if s.want == s.marker.parent && !s.atRoot {
 		s.want = before.id
@@ -316,6 +330,9 @@ func (s *tailScan) control(head *headLine, data []byte) error {
 func (s *tailScan) tree(end store.Pos) (*tree, error) {
 	if s.header == nil && !s.done || s.marker != nil {
 		return nil, errNeedAll // the log has no header, or nothing comes before a marker
+	}
+	if len(s.copies) > 0 && (s.header != nil || s.goal == tailContext) {
+		return nil, errNeedAll // a copy is all that is left of an entry
 	}
 	t := s.into
 	t.end = end
