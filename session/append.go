@@ -270,7 +270,8 @@ func (s *Session) checkOpen(op string) error {
 }
 
 // meet handles an append that did not land. If another writer was faster, it reads what
-// that writer wrote, and returns nil if the append may be tried again.
+// that writer wrote, and returns nil if the append may be tried again, or errLeafMoved if it must
+// follow what that writer began the session with.
 func (s *Session) meet(ctx context.Context, b *batch, err error, known int) error {
 	if errors.Is(err, ErrUnknown) {
 		s.failed = err
@@ -293,6 +294,10 @@ func (s *Session) meet(ctx context.Context, b *batch, err error, known int) erro
 	if s.reports(known) {
 		s.apart = true
 		return &ConflictError{Leaf: s.tree.leaf, Theirs: s.tree.logLeaf, Err: err}
+	}
+	if known == 0 && s.opts.OnConflict == ReportConflict {
+		s.tree.leaf = s.tree.logLeaf // or the session would have two roots
+		return errLeafMoved
 	}
 	return nil
 }

@@ -40,6 +40,21 @@ func TestTagsAndPins(t *testing.T) {
 }
 
 // Who labels a session from another program must not make the agent that works
+// If others began a session with a remark, what is said follows it: a session has one root.
+func TestWhatIsSaidFollowsTheRemarkThatBeganASession(t *testing.T) {
+	t.Parallel()
+	s := newScribe(t)
+	other := s.again()
+	named := mustGet(other.AppendEntry(session.Name("Garden")))(t)
+	said := s.user("one")
+	if e := mustGet(s.Entry(said))(t); e.ParentID == nil || *e.ParentID != named {
+		t.Errorf("it follows %v, want %q", e.ParentID, named)
+	}
+	if problems := s.problems(); len(problems) > 0 {
+		t.Errorf("problems %v", problems)
+	}
+}
+
 // in it fail.
 func TestRemarksAreNoConflict(t *testing.T) {
 	agent, err := session.New(t.TempDir(), "")
