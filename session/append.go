@@ -16,12 +16,12 @@ import (
 //
 //	put            one call, from beginning to end
 //	  makeReady    before the lock: Options.Clean, checkForm, limits, blobs
-//	  judge        before the lock: checks that need to read the log
+//	  checkInLog   before the lock: checks that need to read the log
 //	  write        under the lock, without waiting for the disk
-//	    encode     place, which gives the entry its id, parent and time; then its line
+//	    encode     assign, which gives the entry its id, parent and time; then its line
 //	    Start      the store appends the lines
 //	    meet       if another writer was faster: read what it wrote, try again
-//	    take       add the entries to the tree
+//	    addBatch   add the entries to the tree
 //	  commit       after the lock: wait for the disk
 //
 // The order matters. Cleaning comes first, so that no secret reaches a blob. Blobs come
@@ -29,7 +29,7 @@ import (
 // names, never a line whose content is missing. And the tree learns of an entry only when
 // its line is in the log.
 //
-// checkForm, judge and place are the door: see door.go.
+// checkForm, checkInLog and assign are the door: see door.go.
 
 // AppendEntry adds an entry of any type as a child of the leaf, and moves the leaf to it. It
 // returns the entry's id. Message, Label, Compaction and the like make entries. ParentID must
@@ -95,9 +95,9 @@ type writing struct {
 
 	// Some entries can only be checked against earlier entries, which may have to be read
 	// from the disk. That happens before the lock is taken, so the result is valid only
-	// as long as the leaf is still judgedLeaf.
-	judged     bool
-	judgedLeaf string
+	// as long as the leaf is still checkedLeaf.
+	checked     bool
+	checkedLeaf string
 }
 
 // put writes entries: it completes and checks them, moves large content into blobs, and
@@ -123,7 +123,7 @@ func (s *Session) start(w *writing, blobs *heldBlobs) ([]string, func() error, e
 		return nil, nil, err
 	}
 	for {
-		if err := s.judge(ctx, w); err != nil {
+		if err := s.checkInLog(ctx, w); err != nil {
 			return nil, nil, err
 		}
 		s.mu.Lock()
@@ -150,7 +150,7 @@ func (s *Session) await(commit func() error) error {
 }
 
 // errLeafMoved means that what was read before the lock was taken no longer holds: the
-// checks of judge, or what a Tx was built on. It is never returned to a caller.
+// checks of checkInLog, or what a Tx was built on. It is never returned to a caller.
 var errLeafMoved = errors.New("the leaf has moved")
 
 // makeReady cleans, checks and measures entries, and only then puts their large content
@@ -211,7 +211,7 @@ func (s *Session) write(ctx context.Context, w *writing) ([]string, func() error
 	if err := s.checkOpen(w.op); err != nil {
 		return nil, nil, err
 	}
-	if w.tx != nil && !w.tx.holds() || w.tx == nil && w.judged && s.tree.leaf != w.judgedLeaf {
+	if w.tx != nil && !w.tx.holds() || w.tx == nil && w.checked && s.tree.leaf != w.checkedLeaf {
 		return nil, nil, errLeafMoved
 	}
 	batch, err := s.encode(ctx, w)
@@ -228,7 +228,7 @@ func (s *Session) write(ctx context.Context, w *writing) ([]string, func() error
 		at, known := s.tree.end, len(s.tree.nodes)
 		end, commit, err := s.log.Start(ctx, at, batch.lines...)
 		if err == nil {
-			if err := s.take(ctx, batch, at, end); err != nil {
+			if err := s.addBatch(ctx, batch, at, end); err != nil {
 				s.failed = errUnread("append", s.name, err, commit())
 				return nil, nil, s.failed
 			}
@@ -333,7 +333,7 @@ func (s *Session) encode(ctx context.Context, w *writing) (*batch, error) {
 	b.reset(len(w.entries), w.startLeaf(s.tree.leaf), w.alone)
 	for i := range w.entries {
 		e := &w.entries[i]
-		if err := s.place(ctx, w, b, i); err != nil {
+		if err := s.assign(ctx, w, b, i); err != nil {
 			return nil, err
 		}
 		err := s.checkInLast(b, e)
@@ -370,8 +370,8 @@ func (s *Session) encode(ctx context.Context, w *writing) (*batch, error) {
 // nested deeper than 10,000 levels, and each level takes at least two bytes.
 const deepLine = 20_000
 
-// take adds a batch, written from at to end, to the tree.
-func (s *Session) take(ctx context.Context, b *batch, at, end store.Pos) error {
+// addBatch adds a batch, written from at to end, to the tree.
+func (s *Session) addBatch(ctx context.Context, b *batch, at, end store.Pos) error {
 	b.heads[0].pos = at
 	if len(b.heads) > 1 {
 		if err := s.findLines(ctx, b, at); err != nil {

@@ -51,8 +51,8 @@ func Compare(a, b []Entry) *Comparison {
 	return c
 }
 
-// judge makes sure that a merge brings something, and what may be brought.
-func (m *MergeEntry) judge(ctx context.Context, s *Session, w *writing, i int) error {
+// checkInLog makes sure that a merge brings something, and what may be brought.
+func (m *MergeEntry) checkInLog(ctx context.Context, s *Session, w *writing, i int) error {
 	if m.Summary == "" && len(m.EntryIDs) == 0 {
 		return s.refuse(w, i, ErrInvalid, fmt.Errorf("neither a summary nor entries of branch %q were given", m.FromID))
 	}
@@ -108,7 +108,7 @@ func (s *Session) checkNew(ctx context.Context, w *writing, i int) error {
 	for _, id := range ids {
 		wanted[id] = true
 	}
-	base, rest := w.pathTo(w.before(i, w.judgedLeaf))
+	base, rest := w.pathTo(w.before(i, w.checkedLeaf))
 	sel := &selection{}
 	var err error
 	if base != "" {

@@ -280,7 +280,7 @@ type continued struct {
 	replaced []string  // what it named before
 }
 
-func (c *continued) take(e *Entry, of string, at store.Pos) {
+func (c *continued) note(e *Entry, of string, at store.Pos) {
 	next := ContinuedTo(e, of, c.to)
 	if next == c.to {
 		return
@@ -360,7 +360,7 @@ func (c continued) read(ctx context.Context, log store.Log, lines iter.Seq2[stor
 			return continued{}, err
 		}
 		if !repeated {
-			c.take(e, of, line.Pos)
+			c.note(e, of, line.Pos)
 		}
 	}
 	return c, nil

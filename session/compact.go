@@ -79,7 +79,7 @@ func (s *Session) PlanCompaction(o PlanOptions) (*CompactionPlan, error) {
 	compacted := &assemble(sel).Context
 	plan.StandsFor = sel.standsFor(compacted)
 	if o.FirstKept != "" {
-		plan.take(now, compacted, sel, o.Count)
+		plan.fill(now, compacted, sel, o.Count)
 	}
 	return plan, nil
 }

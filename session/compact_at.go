@@ -2,8 +2,8 @@ package session
 
 import "slices"
 
-// take fills in what a compaction leaves of the context, and what its summary must cover.
-func (plan *CompactionPlan) take(now, compacted *Context, sel *selection, count func(Entry) int) {
+// fill fills in what a compaction leaves of the context, and what its summary must cover.
+func (plan *CompactionPlan) fill(now, compacted *Context, sel *selection, count func(Entry) int) {
 	if sel.splitsTurn() {
 		plan.Kind = CutStep
 	}

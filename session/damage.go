@@ -43,7 +43,7 @@ func (t *tree) damageOf(id string, before store.Pos) *damage {
 		return nil
 	}
 	t.damage[found].taken = true
-	x.take(found)
+	x.assign(found)
 	return &t.damage[found]
 }
 
@@ -56,7 +56,7 @@ func (x *damageIndex) add(lines []damage) {
 		d, at := &lines[x.known], int32(x.known)
 		x.free = append(x.free, at+1)
 		if d.taken {
-			x.take(at)
+			x.assign(at)
 		}
 		for _, id := range d.ids {
 			x.byID[id] = append(x.byID[id], at)
@@ -64,8 +64,8 @@ func (x *damageIndex) add(lines []damage) {
 	}
 }
 
-// take assigns a line to a missing entry, so that it is no longer free.
-func (x *damageIndex) take(line int32) { x.free[line+1] = min(x.free[line+1], line) }
+// assign gives a line to a missing entry, so that it is no longer free.
+func (x *damageIndex) assign(line int32) { x.free[line+1] = min(x.free[line+1], line) }
 
 // nearestFree returns the number of lines up to and including the last free one among the
 // first n, or 0 if all are taken. In x.free, a free line points to itself and a taken one

@@ -16,12 +16,12 @@ import (
 // An entry is checked in three steps:
 //
 //   - checkForm looks at the entry alone: does its payload match its type?
-//   - judge looks at what must be read from the log: may a compaction cut there, may a
+//   - checkInLog looks at what must be read from the log: may a compaction cut there, may a
 //     merge bring these entries?
-//   - place looks at the tree, under the lock: is the id free, do the parent and the
+//   - assign looks at the tree, under the lock: is the id free, do the parent and the
 //     target exist?
 //
-// The steps are in the order of their cost, and only the last one needs the lock. judge
+// The steps are in the order of their cost, and only the last one needs the lock. checkInLog
 // runs without it because reading may take long; write repeats it if the leaf has moved.
 //
 // Entries that are written together are checked in order, each as if those before it were
@@ -235,44 +235,44 @@ func readRaw(c *Content) (_ Content, changed bool, _ error) {
 	return read, read.Raw == nil, nil
 }
 
-// judge makes the checks for which the log must be read.
-func (s *Session) judge(ctx context.Context, w *writing) error {
-	if !w.needsJudgement() {
+// checkInLog makes the checks for which the log must be read.
+func (s *Session) checkInLog(ctx context.Context, w *writing) error {
+	if !w.needsLog() {
 		return nil
 	}
-	w.judged, w.judgedLeaf = true, w.startLeaf(s.LeafID())
+	w.checked, w.checkedLeaf = true, w.startLeaf(s.LeafID())
 	for i := range w.entries {
-		if !w.isJudged(i) {
+		if !w.isCheckedInLog(i) {
 			continue
 		}
 		_, p := w.entries[i].payload()
-		if err := p.(judge).judge(ctx, s, w, i); err != nil {
+		if err := p.(logChecker).checkInLog(ctx, s, w, i); err != nil {
 			return err
 		}
 	}
-	w.judged = !w.graft // a graft brings its parents, so the leaf does not matter
+	w.checked = !w.graft // a graft brings its parents, so the leaf does not matter
 	return nil
 }
 
-func (w *writing) needsJudgement() bool {
+func (w *writing) needsLog() bool {
 	for i := range w.entries {
-		if w.isJudged(i) {
+		if w.isCheckedInLog(i) {
 			return true
 		}
 	}
 	return false
 }
 
-func (w *writing) isJudged(i int) bool {
+func (w *writing) isCheckedInLog(i int) bool {
 	k, _ := w.entries[i].payload()
-	return kinds[k].judged == judgedAlways || kinds[k].judged == judgedIfOurs && !w.isGraft(i)
+	return kinds[k].inLog == inLogAlways || kinds[k].inLog == inLogIfOurs && !w.isGraft(i)
 }
 
-// judge makes sure that a compaction does not separate a tool call from its result, and
+// checkInLog makes sure that a compaction does not separate a tool call from its result, and
 // records in its State what is in force, so that a resume need not search for it. Readers
 // trust the State, so callers may not set it.
-func (*CompactionEntry) judge(ctx context.Context, s *Session, w *writing, i int) error {
-	base, before := w.pathTo(w.before(i, w.judgedLeaf))
+func (*CompactionEntry) checkInLog(ctx context.Context, s *Session, w *writing, i int) error {
+	base, before := w.pathTo(w.before(i, w.checkedLeaf))
 	c := *w.entries[i].Compaction
 	if c.FirstKeptEntryID != "" && c.FirstKeptEntryID == w.entries[i].ID {
 		c.FirstKeptEntryID = "" // which means the same
@@ -296,55 +296,55 @@ func (*CompactionEntry) judge(ctx context.Context, s *Session, w *writing, i int
 	return nil
 }
 
-// place is where an entry's parent is: at an index of the entries that are being
+// parentRef is where an entry's parent is: at an index of the entries that are being
 // written, or (at is -1) in the session. The id "" means no parent.
-type place struct {
+type parentRef struct {
 	at int
 	id string
 }
 
 // before returns where the parent of an entry is. leaf is the session's.
-func (w *writing) before(i int, leaf string) place {
+func (w *writing) before(i int, leaf string) parentRef {
 	if w.isGraft(i) {
 		return w.find(w.entries[i].ParentID, i)
 	}
 	if i == 0 {
-		return place{-1, leaf}
+		return parentRef{-1, leaf}
 	}
 	if last := &w.entries[i-1]; last.Type == TypeLeaf {
 		return w.find(last.ParentID, i-1)
 	}
-	return place{at: i - 1}
+	return parentRef{at: i - 1}
 }
 
 // find finds an entry among the first n that are being written, or takes it for
 // one of the session.
-func (w *writing) find(id *string, n int) place {
+func (w *writing) find(id *string, n int) parentRef {
 	if id == nil {
-		return place{at: -1}
+		return parentRef{at: -1}
 	}
 	for i := n - 1; i >= 0; i-- {
 		if w.entries[i].ID == *id {
-			return place{at: i}
+			return parentRef{at: i}
 		}
 	}
-	return place{-1, *id}
+	return parentRef{-1, *id}
 }
 
 // pathTo returns the path to a place: the entry of the session where it begins,
 // and the entries after that one which are only being written.
-func (w *writing) pathTo(p place) (base string, rest []*Entry) {
+func (w *writing) pathTo(p parentRef) (base string, rest []*Entry) {
 	for p.at >= 0 {
 		rest = append(rest, &w.entries[p.at])
-		p = w.before(p.at, w.judgedLeaf)
+		p = w.before(p.at, w.checkedLeaf)
 	}
 	slices.Reverse(rest)
 	return p.id, rest
 }
 
-// place completes an entry with its parent, its id and its time, and makes sure
+// assign completes an entry with its parent, its id and its time, and makes sure
 // that it fits into the tree. It is called with mu held for writing.
-func (s *Session) place(ctx context.Context, w *writing, b *batch, i int) error {
+func (s *Session) assign(ctx context.Context, w *writing, b *batch, i int) error {
 	e := &w.entries[i]
 	graft := w.isGraft(i)
 	if !graft {
@@ -500,13 +500,13 @@ func (s *Session) lacks(w *writing, i int, id, as string) error {
 	return &Error{Op: w.op, Name: s.name, Kind: ErrNotExist, Err: fmt.Errorf("entry %.80q, the %s of %s", id, as, w.which(i))}
 }
 
-// checkRefs makes sure that the entries that an entry refers to exist, where judge has
+// checkRefs makes sure that the entries that an entry refers to exist, where checkInLog has
 // not done so.
 func (s *Session) checkRefs(ctx context.Context, w *writing, b *batch, i int) (err error) {
 	k, _ := w.entries[i].payload()
 	w.entries[i].eachRef(func(as ref, id *string) {
 		switch {
-		case err != nil || kinds[k].judged != judgedNever:
+		case err != nil || kinds[k].inLog != inLogNever:
 		case as == refTarget:
 			err = s.checkTarget(ctx, w, b, i, *id)
 		case as == refFrom && *id != "":

@@ -250,7 +250,7 @@ func TestGenericAppendRefusesWhatTypedMethodsRefuse(t *testing.T) {
 	}
 }
 
-// Entries that are written together are judged in order, each as if those before
+// Entries that are written together are checked in order, each as if those before
 // it were in the log.
 func TestBatchIsJudgedInOrder(t *testing.T) {
 	t.Parallel()

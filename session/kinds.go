@@ -47,9 +47,9 @@ type kindRow struct {
 	// that. A reader of only the end of a log must look at these entries.
 	reachesBack bool
 
-	// judged: whether it may be written depends on what comes before it in the log. Its
-	// payload then implements judge.
-	judged judgement
+	// inLog: whether it may be written depends on what comes before it in the log. Its
+	// payload then is a logChecker.
+	inLog inLogRule
 
 	// content returns its blocks. In errors they are called contentName.
 	content     func(*Entry) *[]Content
@@ -80,13 +80,13 @@ type targetRule struct {
 	words string // the same for people
 }
 
-// judgement says which entries of a kind are judged.
-type judgement uint8
+// inLogRule says which entries of a kind are checked in the log.
+type inLogRule uint8
 
 const (
-	judgedNever  judgement = iota
-	judgedIfOurs           // but not in a graft: what another program wrote is kept
-	judgedAlways
+	inLogNever  inLogRule = iota
+	inLogIfOurs           // but not in a graft: what another program wrote is kept
+	inLogAlways
 )
 
 // payload is the member of an entry or a block that has the name of its type. Every type has
@@ -109,9 +109,9 @@ type checker interface {
 	check() error
 }
 
-// judge is a payload for which the log has to be read: see kindRow.judged.
-type judge interface {
-	judge(ctx context.Context, s *Session, w *writing, i int) error
+// logChecker is a payload for which the log has to be read: see kindRow.inLog.
+type logChecker interface {
+	checkInLog(ctx context.Context, s *Session, w *writing, i int) error
 }
 
 // own makes a payload, in a copy of its struct, share nothing with the original that a caller
@@ -186,7 +186,7 @@ var kinds = [...]kindRow{
 		union: member(func(e *Entry) **SessionInfoEntry { return &e.SessionInfo }),
 	},
 	kindCompaction: {
-		name: TypeCompaction, verb: "compact", said: true, reachesBack: true, judged: judgedAlways,
+		name: TypeCompaction, verb: "compact", said: true, reachesBack: true, inLog: inLogAlways,
 		union:   member(func(e *Entry) **CompactionEntry { return &e.Compaction }),
 		summary: func(e *Entry) string { return e.Compaction.Summary },
 		refs:    func(e *Entry, each func(ref, *string)) { each(refFirstKept, &e.Compaction.FirstKeptEntryID) },
@@ -223,7 +223,7 @@ var kinds = [...]kindRow{
 		},
 	},
 	kindMerge: {
-		name: TypeMerge, verb: "merge", said: true, reachesBack: true, judged: judgedIfOurs,
+		name: TypeMerge, verb: "merge", said: true, reachesBack: true, inLog: inLogIfOurs,
 		union:   member(func(e *Entry) **MergeEntry { return &e.Merge }),
 		summary: func(e *Entry) string { return e.Merge.Summary },
 		refs: func(e *Entry, each func(ref, *string)) {

@@ -87,8 +87,8 @@ func checkRow(t *testing.T, row kindRow) {
 			t.Errorf("%s: the row does not visit all ids", row.name)
 		}
 	}
-	if _, ok := p.(judge); ok != (row.judged != judgedNever) {
-		t.Errorf("%s: judged is %v, but judge is there: %v", row.name, row.judged, ok)
+	if _, ok := p.(logChecker); ok != (row.inLog != inLogNever) {
+		t.Errorf("%s: inLog is %v, but checkInLog is there: %v", row.name, row.inLog, ok)
 	}
 }
 

@@ -77,13 +77,13 @@ func JoinLinks(links []Link) []Linked {
 		j.byID[sorted[i].ID] = &sorted[i]
 	}
 	for i := range sorted {
-		j.place(&sorted[i])
+		j.follow(&sorted[i])
 	}
 	for _, head := range j.heads(sorted) {
 		j.addRun(head)
 	}
 	for _, c := range j.chains {
-		j.settle(c)
+		j.finish(c)
 	}
 	result := make([]Linked, 0, len(j.chains))
 	for _, c := range j.chains {
@@ -111,8 +111,8 @@ type joined struct {
 	runs []run
 }
 
-// place notes what a link follows.
-func (j *joiner) place(l *Link) {
+// follow notes what a link follows.
+func (j *joiner) follow(l *Link) {
 	if _, there := j.byID[l.ContinuedTo]; !there && l.ContinuedTo != "" && j.namedBy[l.ContinuedTo] == "" {
 		j.namedBy[l.ContinuedTo] = l.ID
 	}
@@ -247,8 +247,8 @@ func (j *joiner) isBroken(l *Link) bool {
 	return false
 }
 
-// settle puts a chain's runs in order and lists what is missing between them.
-func (j *joiner) settle(c *joined) {
+// finish puts a chain's runs in order and lists what is missing between them.
+func (j *joiner) finish(c *joined) {
 	slices.SortStableFunc(c.runs, func(a, b run) int {
 		return cmp.Or(cmp.Compare(btoi(a[0].ID != c.ID), btoi(b[0].ID != c.ID)), cmp.Compare(a[0].Index, b[0].Index),
 			earlier(a[0], b[0]), cmp.Compare(a[0].ID, b[0].ID))

@@ -292,7 +292,7 @@ func (s *Session) ordered(nodes []node, keep func([]node, []cached)) ([]*Entry, 
 func inOrderOf(nodes []node, read func(sorted []node) ([]*Entry, error)) ([]*Entry, error) {
 	sorted := make([]node, 0, len(nodes))
 	at := make([]int, len(nodes))         // where the nodes are in sorted
-	for _, i := range byPosition(nodes) { // gaps that settle added are at the end, not where they belong
+	for _, i := range byPosition(nodes) { // gaps that connect added are at the end, not where they belong
 		if n := len(sorted); n == 0 || sorted[n-1].pos != nodes[i].pos || sorted[n-1].id != nodes[i].id {
 			sorted = append(sorted, nodes[i])
 		}

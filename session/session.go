@@ -183,7 +183,7 @@ func (s *Session) firstLines(ctx context.Context, blobs *heldBlobs, t *tree, ent
 	if err := next.makeReady(ctx, blobs, &w); err != nil {
 		return nil, err
 	}
-	if err := next.judge(ctx, &w); err != nil {
+	if err := next.checkInLog(ctx, &w); err != nil {
 		return nil, err
 	}
 	b, err := next.encode(ctx, &w)
@@ -321,7 +321,7 @@ func (s *Session) absorb(ctx context.Context) error {
 		s.tree.addLine(line)
 	}
 	if s.tree.isWhole() {
-		s.tree.settle()
+		s.tree.connect()
 		return nil
 	}
 	s.tree.pending = nil

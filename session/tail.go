@@ -350,7 +350,7 @@ func (s *tailScan) tree(end store.Pos) (*tree, error) {
 		}
 	}
 	if t.isWhole() {
-		t.settle()
+		t.connect()
 	}
 	t.pending = nil // parents before the part that was read are not missing
 	if len(t.problems) > 0 || t.logLeaf != s.leaf {

@@ -176,7 +176,7 @@ func (t *tree) complete(ctx context.Context, log store.Log, end store.Pos) error
 			return err
 		}
 	}
-	t.settle()
+	t.connect()
 	return nil
 }
 
@@ -346,7 +346,7 @@ func (t *tree) isCopied(first int32, h headLine) bool {
 	return ok && t.pending[at].parent == h.parent || t.nodes[first].parent == parent
 }
 
-// add adds a node to the tree and finds its parent, or leaves that to settle. If there is
+// add adds a node to the tree and finds its parent, or leaves that to connect. If there is
 // a node with that id, it returns that one's index and false.
 func (t *tree) add(h headLine) (at int32, ok bool) {
 	i := int32(len(t.nodes))

@@ -5,9 +5,9 @@ import "fmt"
 // guess is an entry or gap whose parent has to be guessed: see Places.
 type guess struct{ at, after int32 }
 
-// settle finds the parents that came later, makes gaps for those that never came, cuts cycles,
+// connect finds the parents that came later, makes gaps for those that never came, cuts cycles,
 // and guesses what no line says. Afterwards every entry that was read can be reached from a root.
-func (t *tree) settle() {
+func (t *tree) connect() {
 	if len(t.pending) > 0 {
 		t.walked = pathMarks{}
 		t.mended++
