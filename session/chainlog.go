@@ -34,13 +34,13 @@ type chainLog struct {
 	store store.Store
 
 	mu    sync.RWMutex // guards what follows
-	parts []*chainPart // never empty
+	parts []*chainPart // never empty; the list is replaced, not changed
 
 	now      continued // what the last log says about its continuation,
 	searched store.Pos // up to here
 }
 
-// chainPart is one of the logs. It never changes, except that end is set when another follows.
+// chainPart is one of the logs. It never changes: when another one follows, a copy takes its place.
 type chainPart struct {
 	name    string
 	log     store.Log
@@ -70,7 +70,7 @@ func severalIn(log store.Log) *chainLog {
 func (l *chainLog) joined() []*chainPart {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
-	return l.parts[:len(l.parts):len(l.parts)]
+	return l.parts
 }
 
 // last returns the log that takes what is appended.
@@ -99,15 +99,17 @@ func (l *chainLog) isRegular() bool {
 func (l *chainLog) add(ctx context.Context, p *chainPart) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if n := len(l.parts); n > 0 {
-		before := l.parts[n-1]
+	parts := slices.Clone(l.parts)
+	if n := len(parts); n > 0 {
+		before := *parts[n-1]
 		end, err := before.log.End(ctx)
 		if err != nil {
 			return err
 		}
 		before.end, p.shift = end, before.shift+end
+		parts[n-1] = &before
 	}
-	l.parts = append(l.parts, p)
+	l.parts = append(parts, p)
 	l.now, l.searched = continued{}, 0
 	return nil
 }
