@@ -43,7 +43,7 @@ func (a *app) runDemo(ctx context.Context, args []string, force bool) error {
 		dir, at = args[0], args[0]
 	}
 	return a.withHomeAt(ctx, at, true, func(h *home.Home) error {
-		made, err := demo.Write(ctx, h.Store(), time.Now(), force)
+		made, err := demo.Write(ctx, h, time.Now(), force)
 		if home.KindOf(err) == home.KindExists {
 			return hinted(err, "coppice demo DIR writes elsewhere, --force adds to these")
 		}

@@ -48,7 +48,7 @@ func TestScreensOfTheUI(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err = demo.Write(t.Context(), h.Store(), demoTime, false); err != nil {
+	if _, err = demo.Write(t.Context(), h, demoTime, false); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := h.Search.Stats(t.Context(), home.StatsRequest{}); err != nil { // so that the index is complete
