@@ -78,18 +78,12 @@ const wireVersion = "0.106.0"
 
 func (w *writer) meta() {
 	h, facts := w.Script.Header, w.Script.Facts
-	text := func(fact, otherwise string) string {
-		if s, ok := facts[fact].(string); ok {
-			return s
-		}
-		return otherwise
-	}
 	var o, git residue.Object
 	o.Set("id", w.id)
 	o.Set("timestamp", w.created.UTC().Format("2006-01-02T15:04:05.000Z"))
 	o.Set("cwd", h.CWD)
-	o.Set("originator", text("originator", "codex_cli_rs"))
-	o.Set("cli_version", text("cli_version", wireVersion))
+	o.Set("originator", w.Fact("originator", "codex_cli_rs"))
+	o.Set("cli_version", w.Fact("cli_version", wireVersion))
 	if source, ok := facts[factSource]; ok {
 		o.Set("source", source)
 	} else {
@@ -100,10 +94,10 @@ func (w *writer) meta() {
 	}
 	// Codex continues only with the provider that is named here. Without a name it uses
 	// the configured one, which is right for a conversation from elsewhere.
-	o.SetText("model_provider", text("model_provider", ""))
-	git.SetText("branch", text("git_branch", ""))
-	git.SetText("commit_hash", text("git_commit", ""))
-	git.SetText("repository_url", text("git_repository", ""))
+	o.SetText("model_provider", w.Fact("model_provider", ""))
+	git.SetText("branch", w.Fact("git_branch", ""))
+	git.SetText("commit_hash", w.Fact("git_commit", ""))
+	git.SetText("repository_url", w.Fact("git_repository", ""))
 	if len(git) > 0 {
 		o.Set("git", git.JSON())
 	}

@@ -291,18 +291,14 @@ func newSlug(cwd string, projects loose.Value) string {
 
 // register adds a project to the list.
 func register(old []byte, cwd, slug string) ([]byte, error) {
-	if len(bytes.TrimSpace(old)) == 0 {
-		old = []byte(`{"projects":{}}`)
-	}
-	list, err := loose.Parse(old)
+	list, err := draft.Members("projects.json", old)
 	if err != nil {
-		return nil, fmt.Errorf("projects.json: %w", err)
+		return nil, err
 	}
-	projects := residue.Object(list.Get("projects").Except())
+	projects := residue.Object(loose.Value(list.JSON()).Get("projects").Except())
 	projects.Set(cwd, slug)
-	o := residue.Object(list.Except())
-	o.Set("projects", projects.JSON())
-	return o.JSON(), nil
+	list.Set("projects", projects.JSON())
+	return list.JSON(), nil
 }
 
 func resume(id string) []string { return []string{"gemini", "--resume", id} }

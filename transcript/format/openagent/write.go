@@ -3,7 +3,6 @@ package openagent
 import (
 	"context"
 	"encoding/json"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -11,6 +10,7 @@ import (
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/transcript"
 	"github.com/coppice-dev/coppice/transcript/internal/blocks"
+	"github.com/coppice-dev/coppice/transcript/internal/draft"
 	"github.com/coppice-dev/coppice/transcript/internal/loose"
 	"github.com/coppice-dev/coppice/transcript/internal/residue"
 )
@@ -77,12 +77,11 @@ func textOf(blocks []session.Content) string {
 }
 
 func write(_ context.Context, s *transcript.Script, env transcript.Env) (*transcript.Output, error) {
-	out := &transcript.Output{Base: places(env)[0].Dir}
 	id, err := idFor(s)
 	if err != nil {
 		return nil, err
 	}
-	out.Resume = "openagent-terminal, and in it /load " + id // it has no flag for that
+	w := draft.Draft{Script: s}
 	var messages []json.RawMessage
 	total, counted := recorded(s)
 	updated := s.Header.CreatedAt
@@ -90,15 +89,11 @@ func write(_ context.Context, s *transcript.Script, env transcript.Env) (*transc
 	for i := range path {
 		e := &path[i]
 		if e.Message == nil {
-			out.Losses = append(out.Losses, lossOfEntry(e)...)
+			w.LoseSummary(e, "all messages are sent there, without summaries")
 			continue
 		}
-		made := encode(e)
-		if kept := residue.In(e.Message.Extra, name); kept != nil {
-			made = residue.Restore(loose.Value(made), kept)
-		}
-		messages = append(messages, made)
-		out.Losses = append(out.Losses, transcript.Lost(e, onlyText, session.ContentTypeText, session.ContentTypeToolUse, session.ContentTypeToolResult)...)
+		messages = append(messages, residue.RestoreIn(e.Message.Extra, name, encode(e))...)
+		w.LoseBlocks(e, onlyText, session.ContentTypeText, session.ContentTypeToolUse, session.ContentTypeToolResult)
 		if e.Message.Tokens != nil && len(messages) > counted {
 			total += *e.Message.Tokens
 		}
@@ -106,16 +101,20 @@ func write(_ context.Context, s *transcript.Script, env transcript.Env) (*transc
 			updated = e.Timestamp
 		}
 	}
-	out.Losses = append(out.Losses, s.OtherBranches()...)
+	w.LoseBranches()
 	meta := metadata(s, id, updated, len(messages), total)
 	var whole residue.Object
 	whole.Set("metadata", meta)
 	whole.Set("messages", residue.List(messages))
-	out.Files = []transcript.OutputFile{
-		{Path: id + ".json", Data: whole.Indented()},
-		{Path: indexFile, Merge: func(old []byte) ([]byte, error) { return mergeIndex(old, id, meta) }},
-	}
-	return out, nil
+	return &transcript.Output{
+		Files: []transcript.OutputFile{
+			{Path: id + ".json", Data: whole.Indented()},
+			{Path: indexFile, Merge: func(old []byte) ([]byte, error) { return mergeIndex(old, id, meta) }},
+		},
+		Base:   places(env)[0].Dir,
+		Resume: "openagent-terminal, and in it /load " + id, // it has no flag for that
+		Losses: w.Losses,
+	}, nil
 }
 
 // idFor returns the id of a session, which is when it was created, to the second.
@@ -197,18 +196,14 @@ func metadata(s *transcript.Script, id string, updated time.Time, messages, toke
 // there. Times with a zone, which other writers left there, become local ones: the
 // program fails to sort a list that has both.
 func mergeIndex(old []byte, id string, meta json.RawMessage) ([]byte, error) {
-	var index residue.Object
+	index, err := draft.Members(indexFile, old)
+	if err != nil {
+		return nil, err
+	}
 	var sessions []json.RawMessage
-	if len(old) > 0 {
-		v, err := loose.Parse(old)
-		if err != nil {
-			return nil, &session.Error{Op: "write", Path: filepath.Base(indexFile), Kind: session.ErrCorrupt, Err: err}
-		}
-		index = residue.Object(v.Except())
-		for s := range v.Get("sessions").Items() {
-			if s.Get("session_id").Text() != id {
-				sessions = append(sessions, withLocalTimes(s))
-			}
+	for s := range loose.Value(index.JSON()).Get("sessions").Items() {
+		if s.Get("session_id").Text() != id {
+			sessions = append(sessions, withLocalTimes(s))
 		}
 	}
 	index.Set("sessions", residue.List(append(sessions, meta)))
@@ -227,12 +222,4 @@ func withLocalTimes(line loose.Value) json.RawMessage {
 		}
 	}
 	return o.JSON()
-}
-
-func lossOfEntry(e *session.Entry) []transcript.Loss {
-	switch e.Type {
-	case session.TypeCompaction, session.TypeBranchSummary, session.TypeMerge, session.TypeContextEdit:
-		return []transcript.Loss{{EntryID: e.ID, What: string(e.Type), Why: "all messages are sent there, without summaries"}}
-	}
-	return nil
 }

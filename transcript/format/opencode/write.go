@@ -81,23 +81,17 @@ type model struct{ provider, name string }
 // info returns the session's info object.
 func (w *writer) info() jsonText {
 	s := w.Script
-	fact := func(name, otherwise string) string {
-		if text, ok := s.Facts[name].(string); ok && text != "" {
-			return text
-		}
-		return otherwise
-	}
 	var o, at residue.Object
 	o.Set("id", w.id)
-	o.Set("slug", fact("slug", "coppice-"+idOf("", w.id)[:8]))
+	o.Set("slug", w.Fact("slug", "coppice-"+idOf("", w.id)[:8]))
 	o.Set("projectID", "global") // replaced by that of the directory where it is imported
 	o.Set("directory", s.Header.CWD)
 	if parent := s.Header.ParentSession; parent != "" && s.Header.Relation == session.RelationSubagent {
-		o.Set("parentID", fact("parentID", idOf("ses_", parent)))
+		o.Set("parentID", w.Fact("parentID", idOf("ses_", parent)))
 	}
 	o.Set("title", cmp.Or(s.Title(), "Untitled"))
-	o.Set("version", fact("version", "1.18.33"))
-	o.SetText("agent", fact("agent", ""))
+	o.Set("version", w.Fact("version", "1.18.33"))
+	o.SetText("agent", w.Fact("agent", ""))
 	o.Set("cost", float64(w.total.CostMicroUSD)/1e6)
 	o.Set("tokens", tokens(&w.total))
 	at.Set("created", w.created.UnixMilli())

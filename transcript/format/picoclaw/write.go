@@ -1,7 +1,6 @@
 package picoclaw
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -13,6 +12,7 @@ import (
 	"github.com/coppice-dev/coppice/render/plain"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/transcript"
+	"github.com/coppice-dev/coppice/transcript/internal/draft"
 	"github.com/coppice-dev/coppice/transcript/internal/loose"
 	"github.com/coppice-dev/coppice/transcript/internal/residue"
 )
@@ -20,19 +20,20 @@ import (
 // write writes a session in the form that it had, or else in the newer one, unless a single
 // file is wanted.
 func write(_ context.Context, s *transcript.Script, env transcript.Env) (*transcript.Output, error) {
-	d := &draft{script: s, key: cmp.Or(s.NativeID, s.Header.Key, "coppice:"+s.Header.ID)}
-	d.collect()
-	out := &transcript.Output{Base: places(env)[0].Dir, Resume: plain.Command(resume(d.key)...)}
-	file := fileName(d.key)
+	w := &writer{Draft: draft.Draft{Script: s}, key: cmp.Or(s.NativeID, s.Header.Key, "coppice:"+s.Header.ID)}
+	w.collect()
+	out := &transcript.Output{Base: places(env)[0].Dir, Resume: plain.Command(resume(w.key)...)}
+	file := fileName(w.key)
 	if s.Facts[factForm] == formJSON || s.OneFile {
-		out.Files = []transcript.OutputFile{{Path: file + ".json", Data: d.document()}}
+		out.Files = []transcript.OutputFile{{Path: file + ".json", Data: w.document()}}
 	} else {
 		out.Files = []transcript.OutputFile{
-			{Path: file + ".jsonl", Data: d.lines()},
-			{Path: file + metaSuffix, Data: d.meta()},
+			{Path: file + ".jsonl", Data: w.lines()},
+			{Path: file + metaSuffix, Data: w.meta()},
 		}
 	}
-	out.Losses = append(d.losses, s.OtherBranches()...)
+	w.LoseBranches()
+	out.Losses = w.Losses
 	return out, nil
 }
 
@@ -47,40 +48,38 @@ func fileName(key string) string {
 	}, key)
 }
 
-// draft is a session that is being written.
-type draft struct {
-	script   *transcript.Script
+type writer struct {
+	draft.Draft
 	key      string
 	messages []json.RawMessage
 	stays    []*session.Entry // the first skip messages that a model is still sent
 	summary  string
 	skip     int
 	updated  time.Time
-	losses   []transcript.Loss
 }
 
-func (d *draft) collect() {
-	inForce, firstKept := d.inForce()
-	d.updated = d.script.Header.CreatedAt
-	for i := range d.script.Path {
-		e := &d.script.Path[i]
+func (w *writer) collect() {
+	inForce, firstKept := w.inForce()
+	w.updated = w.Script.Header.CreatedAt
+	for i := range w.Script.Path {
+		e := &w.Script.Path[i]
 		if e.ID == firstKept {
-			d.skip = len(d.messages)
+			w.skip = len(w.messages)
 		}
 		switch {
 		case e.Message != nil:
-			d.message(e)
-			d.updated = e.Timestamp
+			w.message(e)
+			w.updated = e.Timestamp
 		case e.Custom != nil && e.Custom.CustomType == transient:
-			d.messages = append(d.messages, raw(e.Custom.Data))
+			w.messages = append(w.messages, raw(e.Custom.Data))
 		case e.ID == inForce && e.Compaction != nil:
-			d.summary, d.updated = e.Compaction.Summary, e.Timestamp
+			w.summary, w.updated = e.Compaction.Summary, e.Timestamp
 			if firstKept == "" || firstKept == e.ID {
-				d.skip = len(d.messages)
+				w.skip = len(w.messages)
 			}
-			d.stays = d.staying(firstKept)
-		case e.Type == session.TypeCompaction, e.Type == session.TypeBranchSummary, e.Type == session.TypeMerge, e.Type == session.TypeContextEdit:
-			d.losses = append(d.losses, transcript.Loss{EntryID: e.ID, What: string(e.Type), Why: "there is one summary, of the beginning, and nothing else is left out"})
+			w.stays = w.staying(firstKept)
+		default:
+			w.LoseSummary(e, "there is one summary, of the beginning, and nothing else is left out")
 		}
 	}
 }
@@ -88,18 +87,18 @@ func (d *draft) collect() {
 // staying returns the messages before the first entry that the compaction in
 // force keeps which are part of the context nevertheless: system messages, and
 // the prompt of a turn that was cut.
-func (d *draft) staying(firstKept string) []*session.Entry {
+func (w *writer) staying(firstKept string) []*session.Entry {
 	before := make(map[string]bool)
-	for i := range d.script.Path {
-		if e := &d.script.Path[i]; e.ID == firstKept || e.ID == d.script.Context.Compaction {
+	for i := range w.Script.Path {
+		if e := &w.Script.Path[i]; e.ID == firstKept || e.ID == w.Script.Context.Compaction {
 			break
 		} else if e.Message != nil {
 			before[e.ID] = true
 		}
 	}
 	var list []*session.Entry
-	for i := range d.script.Context.Entries {
-		if e := &d.script.Context.Entries[i]; before[e.ID] && e.Message != nil {
+	for i := range w.Script.Context.Entries {
+		if e := &w.Script.Context.Entries[i]; before[e.ID] && e.Message != nil {
 			list = append(list, e)
 		}
 	}
@@ -107,10 +106,10 @@ func (d *draft) staying(firstKept string) []*session.Entry {
 }
 
 // inForce returns the compaction in force and the first entry that it keeps.
-func (d *draft) inForce() (id, firstKept string) {
-	id = d.script.Context.Compaction
-	for i := range d.script.Path {
-		if e := &d.script.Path[i]; e.ID == id && e.Compaction != nil {
+func (w *writer) inForce() (id, firstKept string) {
+	id = w.Script.Context.Compaction
+	for i := range w.Script.Path {
+		if e := &w.Script.Path[i]; e.ID == id && e.Compaction != nil {
 			return id, e.Compaction.FirstKeptEntryID
 		}
 	}
@@ -118,63 +117,56 @@ func (d *draft) inForce() (id, firstKept string) {
 }
 
 // encoded returns the messages of an entry as they were read, if they were.
-func (d *draft) encoded(e *session.Entry) []json.RawMessage {
-	made := encode(e)
-	if kept := residue.In(e.Message.Extra, name); kept != nil {
-		made[0] = residue.Restore(loose.Value(made[0]), kept)
-	}
-	return made
+func (w *writer) encoded(e *session.Entry) []json.RawMessage {
+	return residue.RestoreIn(e.Message.Extra, name, encode(e)...)
 }
 
-func (d *draft) message(e *session.Entry) {
-	d.messages = append(d.messages, d.encoded(e)...)
-	d.losses = append(d.losses, transcript.Lost(e, "a message is text, pictures and tool calls there",
-		session.ContentTypeText, session.ContentTypeToolUse, session.ContentTypeToolResult, session.ContentTypeThinking, session.ContentTypeImage)...)
+func (w *writer) message(e *session.Entry) {
+	w.messages = append(w.messages, w.encoded(e)...)
+	w.LoseBlocks(e, "a message is text, pictures and tool calls there",
+		session.ContentTypeText, session.ContentTypeToolUse, session.ContentTypeToolResult, session.ContentTypeThinking, session.ContentTypeImage)
 }
 
 // document writes the older form. Of dropped messages it has only the summary.
-func (d *draft) document() []byte {
-	o := d.facts()
-	o.Set("key", d.key)
+func (w *writer) document() []byte {
+	o := w.facts()
+	o.Set("key", w.key)
 	var stays []json.RawMessage
-	for _, e := range d.stays {
-		stays = append(stays, d.encoded(e)...)
+	for _, e := range w.stays {
+		stays = append(stays, w.encoded(e)...)
 	}
-	o.Set("messages", residue.List(slices.Concat(stays, d.messages[d.skip:])))
-	if d.summary != "" {
-		o.Set("summary", d.summary)
+	o.Set("messages", residue.List(slices.Concat(stays, w.messages[w.skip:])))
+	if w.summary != "" {
+		o.Set("summary", w.summary)
 	}
-	setTime(&o, "created", d.script.Header.CreatedAt)
-	setTime(&o, "updated", d.updated)
-	if d.skip > len(stays) {
-		d.losses = append(d.losses, transcript.Loss{What: "messages before the summary", Why: "they have no place there"})
+	setTime(&o, "created", w.Script.Header.CreatedAt)
+	setTime(&o, "updated", w.updated)
+	if w.skip > len(stays) {
+		w.Lose("", "messages before the summary", "they have no place there")
 	}
 	return o.Indented()
 }
 
 // lines writes the newer form. It has all messages, and says how many at the beginning are no
 // longer sent: it cannot keep a single one of them.
-func (d *draft) lines() []byte {
-	var b bytes.Buffer
-	for _, e := range d.stays {
-		what := e.Message.Role + " message that stays from before the summary"
-		d.losses = append(d.losses, transcript.Loss{EntryID: e.ID, What: what, Why: "it is in the file, but nothing before the summary is sent"})
+func (w *writer) lines() []byte {
+	for _, e := range w.stays {
+		w.Lose(e.ID, e.Message.Role+" message that stays from before the summary", "it is in the file, but nothing before the summary is sent")
 	}
-	for _, m := range d.messages {
-		b.Write(m)
-		b.WriteByte('\n')
+	for _, m := range w.messages {
+		w.Line(m)
 	}
-	return b.Bytes()
+	return w.Data.Bytes()
 }
 
-func (d *draft) meta() []byte {
-	o := d.facts()
-	o.Set("key", d.key)
-	o.Set("summary", d.summary)
-	o.Set("skip", d.skip)
-	o.Set("count", len(d.messages))
-	setTime(&o, "created_at", d.script.Header.CreatedAt)
-	setTime(&o, "updated_at", d.updated)
+func (w *writer) meta() []byte {
+	o := w.facts()
+	o.Set("key", w.key)
+	o.Set("summary", w.summary)
+	o.Set("skip", w.skip)
+	o.Set("count", len(w.messages))
+	setTime(&o, "created_at", w.Script.Header.CreatedAt)
+	setTime(&o, "updated_at", w.updated)
 	return o.Indented()
 }
 
@@ -188,8 +180,8 @@ func setTime(o *residue.Object, member string, t time.Time) {
 }
 
 // facts returns the source's members besides its messages.
-func (d *draft) facts() residue.Object {
-	meta, _ := d.script.Facts[factMeta].(map[string]any)
+func (w *writer) facts() residue.Object {
+	meta, _ := w.Script.Facts[factMeta].(map[string]any)
 	var o residue.Object
 	for _, member := range slices.Sorted(maps.Keys(meta)) {
 		o.Set(member, raw(meta[member]))

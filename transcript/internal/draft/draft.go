@@ -4,10 +4,14 @@ package draft
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 
+	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/transcript"
+	"github.com/coppice-dev/coppice/transcript/internal/loose"
+	"github.com/coppice-dev/coppice/transcript/internal/residue"
 )
 
 // Draft is a conversation that is being written. Writers embed it.
@@ -37,8 +41,41 @@ func (d *Draft) LoseLabels(program string) {
 	}
 }
 
+// LoseSummary says that a program sends all messages itself, so that it has no place for an
+// entry that changes which are sent.
+func (d *Draft) LoseSummary(e *session.Entry, why string) {
+	switch e.Type {
+	case session.TypeCompaction, session.TypeBranchSummary, session.TypeMerge, session.TypeContextEdit:
+		d.Lose(e.ID, string(e.Type), why)
+	}
+}
+
+// LoseBlocks says which blocks of a message a program has no place for: see transcript.Lost.
+func (d *Draft) LoseBlocks(e *session.Entry, why string, holds ...session.ContentType) {
+	d.Losses = append(d.Losses, transcript.Lost(e, why, holds...)...)
+}
+
 // LoseBranches says that a program holds one list of messages, if there are others.
 func (d *Draft) LoseBranches() { d.Losses = append(d.Losses, d.Script.OtherBranches()...) }
+
+// Fact returns a text that the conversation's reader kept, or another if there is none.
+func (d *Draft) Fact(name, otherwise string) string {
+	text, _ := d.Script.Facts[name].(string)
+	return cmp.Or(text, otherwise)
+}
+
+// Members returns the members of a file that is there already, for a merge; none if there is no
+// such file. A file that cannot be read is not replaced.
+func Members(path string, old []byte) (residue.Object, error) {
+	if len(bytes.TrimSpace(old)) == 0 {
+		return nil, nil
+	}
+	v, err := loose.Parse(old)
+	if err != nil {
+		return nil, &session.Error{Op: "write", Path: path, Kind: session.ErrCorrupt, Err: err}
+	}
+	return residue.Object(v.Except()), nil
+}
 
 // NativeID returns the id that a conversation has in a program: the one that it had there, or
 // else that of its session, if the program accepts it. Otherwise it makes one, a UUID.

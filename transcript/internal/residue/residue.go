@@ -23,6 +23,15 @@ func Of(made, original loose.Value) json.RawMessage { return rawjson.Difference(
 // what it can.
 func Restore(made loose.Value, what loose.Value) json.RawMessage { return rawjson.Patch(made, what) }
 
+// RestoreIn applies the residue that Keep kept for a format to the first of the records that
+// something became.
+func RestoreIn(extra session.Fields, format string, made ...json.RawMessage) []json.RawMessage {
+	if kept := In(extra, format); kept != nil {
+		made[0] = Restore(loose.Value(made[0]), kept)
+	}
+	return made
+}
+
 // Keep adds a residue to the unknown members of something, under the name of a
 // format. Nothing is added for nil.
 func Keep(extra session.Fields, format string, what json.RawMessage) session.Fields {
