@@ -425,6 +425,30 @@ func TestClaudeCodeWriteForeign(t *testing.T) {
 	}
 }
 
+// TestClaudeCodeWriteResultsAsTheyWere: a result that was a list is one again, with its unknown
+// members, and without what the program said about a file of the output.
+func TestClaudeCodeWriteResultsAsTheyWere(t *testing.T) {
+	t.Parallel()
+	result := session.ToolResult("c1", "done", false)
+	result.ToolResult.Extra = session.Fields{
+		{Name: "blocks", Value: json.RawMessage("true")},
+		{Name: "persisted", Value: json.RawMessage(`"elsewhere"`)},
+		{Name: "cache_control", Value: json.RawMessage(`{"type":"ephemeral"}`)},
+	}
+	sc := foreign(t, session.MessageEntry{Role: "user", Content: []session.Content{session.Text("go")}},
+		session.MessageEntry{Role: "assistant", Content: []session.Content{session.ToolUse("c1", "run", map[string]any{})}},
+		session.MessageEntry{Role: "tool", Content: []session.Content{result}})
+	sc.NativeID = sessionID
+	out, err := claudecode.Format().Write(t.Context(), sc, writeEnv())
+	if err != nil {
+		t.Fatal(err)
+	}
+	data := string(out.Files[0].Data)
+	if !strings.Contains(data, `"tool_use_id":"c1","content":[{"type":"text","text":"done"}],"cache_control":{"type":"ephemeral"}`) || strings.Contains(data, "persisted") {
+		t.Errorf("the result is not what it was: %s", data)
+	}
+}
+
 // TestClaudeCodeWriteRemarks: what the program says about a session comes back.
 func TestClaudeCodeWriteRemarks(t *testing.T) {
 	t.Parallel()

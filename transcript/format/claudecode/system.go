@@ -13,7 +13,7 @@ import (
 // system reads a line that the program itself wrote.
 func (r *reader) system(l *line, t *thread, rec *transcript.Record, parent int32, text *transcript.Line) error {
 	switch string(l.subtype) {
-	case "compact_boundary":
+	case subtypeCut:
 		compaction := &session.CompactionEntry{TokensBefore: metaInt(l.compact, "preTokens")}
 		if at, ok := r.lines[keyOf(keptFrom(l.compact))]; ok && at.thread == t.index && at.node <= t.last() {
 			compaction.FirstKeptEntryID = t.id(at.node)

@@ -4,8 +4,10 @@ import (
 	"path"
 	"strings"
 
+	"github.com/coppice-dev/coppice/internal/rawjson"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/transcript"
+	"github.com/coppice-dev/coppice/transcript/internal/residue"
 )
 
 // subagent is a conversation that a call of the session started.
@@ -41,14 +43,14 @@ func (w *scribe) agentFiles(a subagent) []transcript.OutputFile {
 		agent.cwd = w.cwd
 	}
 	agent.started = w.started // it may have started others
-	agent.tree(a.script)
-	w.losses = append(w.losses, agent.losses...)
-	if len(agent.buf) == 0 {
+	agent.tree()
+	w.Losses = append(w.Losses, agent.Losses...)
+	if agent.Data.Len() == 0 {
 		return nil
 	}
 	file := path.Join(encodeDir(w.cwd), w.id, "subagents", "agent-"+a.id)
 	files := []transcript.OutputFile{{
-		Path: file + ".jsonl", Data: agent.buf,
+		Path: file + ".jsonl", Data: agent.Data.Bytes(),
 		Of: &transcript.OutputOf{Session: a.script.Header.ID, Native: w.id + "/agent-" + a.id, Records: agent.records},
 	}}
 	if meta, ok := a.script.Facts[factAgent].(map[string]any); ok {
@@ -57,7 +59,7 @@ func (w *scribe) agentFiles(a subagent) []transcript.OutputFile {
 			if len(old) > 0 {
 				return old, nil
 			}
-			return []byte(jsonOf(meta)), nil
+			return rawjson.AppendAny(nil, meta)
 		}})
 	}
 	return files
@@ -65,18 +67,19 @@ func (w *scribe) agentFiles(a subagent) []transcript.OutputFile {
 
 // outcome is the member by which the program finds the subagent of a call: what it keeps of
 // the tool's result besides the message.
-func (w *scribe) outcome(m *session.MessageEntry) string {
+func (w *scribe) outcome(m *session.MessageEntry) residue.Object {
 	results, _ := split(m.Content)
 	if len(results) != 1 {
-		return ""
+		return nil
 	}
 	r := results[0].ToolResult
 	for _, a := range w.started {
 		if a.call != "" && a.call == r.ToolUseID {
-			text := `[` + object("text", nil, "text", quoted(r.Content)) + `]`
-			return `"toolUseResult":{"status":"completed","agentId":` + quoted(a.id) + `,"prompt":"","content":` + text +
-				`,"totalDurationMs":0,"totalTokens":0,"totalToolUseCount":0,"usage":` + usageJSON(nil) + `}`
+			return object("toolUseResult", object(
+				"status", "completed", "agentId", a.id, "prompt", "", "content", textBlocks(r.Content),
+				"totalDurationMs", 0, "totalTokens", 0, "totalToolUseCount", 0, "usage", usageJSON(nil),
+			).JSON())
 		}
 	}
-	return ""
+	return nil
 }

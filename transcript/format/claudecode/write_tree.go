@@ -1,15 +1,16 @@
 package claudecode
 
 import (
+	"encoding/json"
 	"fmt"
 	"iter"
 	"slices"
 	"strings"
 
-	"github.com/coppice-dev/coppice/internal/rawjson"
 	"github.com/coppice-dev/coppice/provider/anthropic"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/transcript"
+	"github.com/coppice-dev/coppice/transcript/internal/residue"
 )
 
 // # How a tree is written
@@ -31,7 +32,7 @@ import (
 // entryNode is an entry that has lines.
 type entryNode struct {
 	e      *session.Entry
-	drafts []draft
+	rows   []row
 	up     *entryNode // that it follows
 	next   *entryNode // the first that follows it; on the live path the one of that path
 	live   bool       // on the path to the session's leaf
@@ -43,8 +44,8 @@ type entryNode struct {
 }
 
 // tree writes the entries of a session.
-func (w *scribe) tree(s *transcript.Script) {
-	nodes := w.nodes(s)
+func (w *scribe) tree() {
+	nodes := w.nodes(w.Script)
 	var live *entryNode // the session's leaf
 	for _, n := range nodes {
 		if n.live {
@@ -65,7 +66,7 @@ func (w *scribe) tree(s *transcript.Script) {
 	}
 	w.upTo(live)
 	if left > 0 {
-		w.lose("", "branches", fmt.Sprintf("the program could not tell them apart: %d messages of others are left out", left))
+		w.Lose("", "branches", fmt.Sprintf("the program could not tell them apart: %d messages of others are left out", left))
 	}
 }
 
@@ -95,7 +96,7 @@ func (w *scribe) upTo(n *entryNode) {
 // conversation, wherever it is in the file. Readers do so for messages in the user's name:
 // after a clear, a command comes first and not a prompt.
 func (n *entryNode) begins() bool {
-	return n.drafts[0].typ == "user" && (n.e.Message == nil || !hasResult(n.e.Message.Content)) ||
+	return n.rows[0].typ == "user" && (n.e.Message == nil || !hasResult(n.e.Message.Content)) ||
 		n.e.Message != nil && n.e.Message.Metadata[metaLocal] == true
 }
 
@@ -109,7 +110,7 @@ func (n *entryNode) last() string { return n.uuids[len(n.uuids)-1] }
 // place for the entry.
 func (w *scribe) branchTo(n *entryNode) bool {
 	if n.up == nil {
-		if !n.begins() && len(w.buf) > 0 {
+		if !n.begins() && w.Data.Len() > 0 {
 			return false
 		}
 		w.put(n, "")
@@ -149,14 +150,14 @@ func (w *scribe) again(n *entryNode) (after string, ok bool) {
 	after = first.after
 	for _, copied := range slices.Backward(list) {
 		of := " for " + n.e.ID
-		drafts := copied.drafts
+		rows := copied.rows
 		if reply := w.replies[copied.e.ID]; reply != nil {
-			drafts = w.drafts(copied.e, reply.again(of))
+			rows = w.rows(copied.e, reply.again(of))
 		}
-		if drafts[0].isBoundary() { // only the live path has them: see compaction
-			drafts = drafts[1:]
+		if rows[0].isBoundary() { // only the live path has them: see compaction
+			rows = rows[1:]
 		}
-		for i, d := range drafts {
+		for i, d := range rows {
 			id := w.uuid(copied.e, &d, i, of)
 			w.line(copied.e, d, id, after)
 			after = id
@@ -168,15 +169,15 @@ func (w *scribe) again(n *entryNode) (after string, ok bool) {
 // put writes the lines of an entry.
 func (w *scribe) put(n *entryNode, after string) {
 	n.after = after
-	for i := range n.drafts {
-		n.uuids = append(n.uuids, w.uuid(n.e, &n.drafts[i], i, ""))
+	for i := range n.rows {
+		n.uuids = append(n.uuids, w.uuid(n.e, &n.rows[i], i, ""))
 	}
-	if n.drafts[0].isBoundary() {
+	if n.rows[0].isBoundary() {
 		w.keep(n)
 	}
-	for i, d := range n.drafts {
-		if i == 0 && d.message != "" {
-			d.more = join(d.more, w.forkedFrom(n.e))
+	for i, d := range n.rows {
+		if i == 0 && d.message != nil {
+			d.more = slices.Concat(d.more, w.forkedFrom(n.e))
 		}
 		w.line(n.e, d, n.uuids[i], after)
 		after = n.uuids[i]
@@ -213,11 +214,11 @@ func (w *scribe) nodes(s *transcript.Script) []*entryNode {
 			continue
 		}
 		n := &entryNode{e: e, up: up, live: live[e.ID], prompt: isPrompt(e), past: past[e.ID]}
-		if n.drafts = w.drafts(e, w.replies[e.ID]); len(n.drafts) == 0 {
+		if n.rows = w.rows(e, w.replies[e.ID]); len(n.rows) == 0 {
 			continue
 		}
 		if n.live {
-			n.drafts = append(n.drafts, interrupted[e.ID]...)
+			n.rows = append(n.rows, interrupted[e.ID]...)
 		}
 		if up != nil && (up.next == nil || n.live) {
 			up.next = n
@@ -241,11 +242,11 @@ func (w *scribe) noteEdits(s *transcript.Script) {
 // interrupted returns the results of calls that have none, by the entry of the call. The
 // program leaves such a call out if something follows it. It does the same with its own
 // calls, so we leave those alone.
-func (w *scribe) interrupted(s *transcript.Script) map[string][]draft {
+func (w *scribe) interrupted(s *transcript.Script) map[string][]row {
 	if w.own {
 		return nil
 	}
-	results := make(map[string][]draft)
+	results := make(map[string][]row)
 	for i := range s.Context.Entries {
 		e := &s.Context.Entries[i]
 		if !strings.HasPrefix(e.ID, session.InterruptedPrefix) || e.ParentID == nil || w.entries[*e.ParentID] == nil {
@@ -254,8 +255,8 @@ func (w *scribe) interrupted(s *transcript.Script) map[string][]draft {
 		call := e.Message.Content[0].ToolResult
 		for c, id := range w.callsOf(*e.ParentID) {
 			if c.ToolUse.ID == call.ToolUseID {
-				text := `{"role":"user","content":[` + w.result(e, call, id) + `]}`
-				results[*e.ParentID] = append(results[*e.ParentID], draft{"user", "", text})
+				text := messageOf("user", residue.List([]json.RawMessage{w.result(e, call, id)}))
+				results[*e.ParentID] = append(results[*e.ParentID], row{"user", nil, text})
 			}
 		}
 	}
@@ -359,15 +360,15 @@ func (w *scribe) name(content []session.Content, ids *anthropic.ToolIDs) {
 // summary.
 func (w *scribe) keep(n *entryNode) {
 	c := n.e.Compaction
-	meta := append([]byte(`"compactMetadata":{"trigger":"manual","preTokens":`), rawjson.AppendInt(nil, int64(c.TokensBefore))...)
+	meta := object("trigger", "manual", "preTokens", c.TokensBefore)
 	if c.FirstKeptEntryID != "" && c.FirstKeptEntryID != n.e.ID {
 		if kept := w.keptLines(n); kept != nil {
-			meta = append(meta, `,"preservedMessages":{"anchorUuid":`+quoted(n.last())+`,"uuids":["`+strings.Join(kept, `","`)+`"]}`...)
+			meta.SetObject("preservedMessages", object("anchorUuid", n.last(), "uuids", kept))
 		} else {
-			w.lose(n.e.ID, "messages kept by a compaction", "they are not in what is written")
+			w.Lose(n.e.ID, "messages kept by a compaction", "they are not in what is written")
 		}
 	}
-	n.drafts[0].more = join(n.drafts[0].more, string(append(meta, '}')))
+	n.rows[0].more.SetObject("compactMetadata", meta)
 }
 
 // keptLines returns the lines that a compaction keeps. Other compactions are not among
@@ -395,13 +396,13 @@ func (w *scribe) parentOf(e *session.Entry) *session.Entry {
 
 // forkedFrom is the member that says which line of another session a line is a
 // copy of.
-func (w *scribe) forkedFrom(e *session.Entry) string {
+func (w *scribe) forkedFrom(e *session.Entry) residue.Object {
 	if e.Message == nil || w.fork == "" {
-		return ""
+		return nil
 	}
 	of, _ := e.Message.Metadata[metaCopyOf].(string)
 	if of == "" {
-		return ""
+		return nil
 	}
-	return `"forkedFrom":{"sessionId":` + quoted(w.fork) + `,"messageUuid":` + quoted(of) + `}`
+	return object("forkedFrom", object("sessionId", w.fork, "messageUuid", of).JSON())
 }
