@@ -156,12 +156,7 @@ func (f *File) has(chunks []Kept, size int64) bool {
 		if c.From != at {
 			return false
 		}
-		in, err := f.openAt(c.From)
-		if err != nil {
-			return false
-		}
-		sum, err := sumNext(in, c.Len)
-		if errors.Join(err, in.Close()) != nil || sum != c.Sum {
+		if !f.still(c) {
 			return false
 		}
 		at += c.Len
@@ -169,11 +164,15 @@ func (f *File) has(chunks []Kept, size int64) bool {
 	return at == size
 }
 
-// sumNext returns the sum of the next n bytes.
-func sumNext(in io.Reader, n int64) (string, error) {
-	raw := make([]byte, n)
-	_, err := io.ReadFull(in, raw)
-	return sumOf(raw), err
+// still reports whether the file has the same bytes where a chunk of it was.
+func (f *File) still(c *Kept) bool {
+	in, err := f.openAt(c.From)
+	if err != nil {
+		return false
+	}
+	raw := make([]byte, c.Len)
+	_, err = io.ReadFull(in, raw)
+	return errors.Join(err, in.Close()) == nil && sumOf(raw) == c.Sum
 }
 
 // hold keeps blobs from being deleted. It is taken before the ledger is read, which
@@ -297,12 +296,7 @@ func (r *run) sameEnd(b *Source) bool {
 		if c.From >= keptSpace || c.From+c.Len != end {
 			continue
 		}
-		in, err := r.file.openAt(c.From)
-		if err != nil {
-			return false
-		}
-		sum, err := sumNext(in, c.Len)
-		if errors.Join(err, in.Close()) != nil || sum != c.Sum {
+		if !r.file.still(c) {
 			return false
 		}
 		end = c.From
