@@ -8,6 +8,12 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
+// bill is what an entry says that a response cost.
+type bill struct {
+	n   int64
+	rec *record
+}
+
 // apply adds a record to a session.
 func (w *writer) apply(s *state, rec *record) error {
 	if rec.found {
@@ -25,8 +31,10 @@ func (w *writer) apply(s *state, rec *record) error {
 		s.problems++
 		return w.insertUnnamed(s, rec)
 	}
-	if s.carrying && rec.carry == session.CarryMarker {
-		rec.class = classUnique
+	if s.begins && rec.isMarker {
+		if err := w.endBeginning(s, rec); err != nil {
+			return err
+		}
 	}
 	n, err := w.hang(s, rec)
 	if err != nil || n < 0 {
@@ -40,27 +48,51 @@ func (w *writer) apply(s *state, rec *record) error {
 		return nil
 	}
 	w.entries++
-	carried, err := w.noteCarried(s, rec)
-	if err != nil {
-		return err
-	}
-	s.remember(rec, carried != notCarried)
+	s.remember(n, rec)
 	if err := w.addFiles(s, rec); err != nil {
 		return err
 	}
-	if rec.usage != nil && carried == notCarried { // it is counted where it was carried from
-		if err := w.addUsage(s, n, rec); err != nil {
+	if rec.usage != nil {
+		s.bills = append(s.bills, bill{n, rec})
+	}
+	if !s.begins {
+		if err := w.addBills(s); err != nil {
 			return err
 		}
 	}
-	if err := w.addSilent(s, n, rec, carried); err != nil {
+	if err := w.addSilent(s, n, rec); err != nil {
 		return err
 	}
-	return w.addDocs(s, n, rec, carried)
+	return w.addDocs(s, n, rec)
+}
+
+// addBills enters what responses cost. In a continuation that waits for the marker: what comes before
+// that was paid for where it was copied from.
+func (w *writer) addBills(s *state) error {
+	for _, b := range s.bills {
+		if err := w.addUsage(s, b.n, b.rec); err != nil {
+			return err
+		}
+	}
+	s.bills = s.bills[:0]
+	return nil
+}
+
+// endBeginning takes the marker of a continuation: all that came before was copied, and its models,
+// tools and responses are counted where it was copied from.
+func (w *writer) endBeginning(s *state, rec *record) error {
+	s.begins, s.original = false, bounded(rec.original)
+	s.bills, s.billed, s.recorded = nil, 0, 0
+	clear(s.models)
+	clear(s.tools)
+	if s.isNew { // nothing was entered yet
+		return nil
+	}
+	return w.dropUsage(s.id)
 }
 
 // addSilent enters a message that has no first document.
-func (w *writer) addSilent(s *state, n int64, rec *record, carried carriage) error {
+func (w *writer) addSilent(s *state, n int64, rec *record) error {
 	if !rec.isMessage || len(rec.docs) > 0 && rec.docs[0].ordinal == 0 {
 		return nil
 	}
@@ -72,9 +104,9 @@ func (w *writer) addSilent(s *state, n int64, rec *record, carried carriage) err
 	if err != nil {
 		return err
 	}
-	return w.exec(`INSERT INTO silent (session, entry, time, role, model, carried) VALUES (?, ?, ?, ?, ?, ?)
-		ON CONFLICT (session, entry) DO UPDATE SET time = excluded.time, role = excluded.role, model = excluded.model, carried = excluded.carried`,
-		s.id, n, cmp.Or(rec.time, s.updated), role, model, carried)
+	return w.exec(`INSERT INTO silent (session, entry, time, role, model) VALUES (?, ?, ?, ?, ?)
+		ON CONFLICT (session, entry) DO UPDATE SET time = excluded.time, role = excluded.role, model = excluded.model`,
+		s.id, n, cmp.Or(rec.time, s.updated), role, model)
 }
 
 // hang adds an entry to the tree, under its parent, and moves the leaf. It returns the
@@ -211,14 +243,6 @@ func (s *state) isAfterAll(key any) bool {
 	return isBytes && bytes.Compare(id, s.greatest) > 0
 }
 
-// originOf returns what an entry has as its origin.
-func (s *state) originOf(rec *record) any {
-	if !s.carrying || rec.origin == "" {
-		return nil
-	}
-	return idKey(rec.origin)
-}
-
 // insert adds an entry and returns its number, or -1 if its id exists already.
 func (w *writer) insert(s *state, rec *record, id any, parent int64) (int64, error) {
 	n := s.next
@@ -228,17 +252,14 @@ func (w *writer) insert(s *state, rec *record, id any, parent int64) (int64, err
 		}
 		s.ids[rec.id] = n
 	}
-	var context, says any
+	var context any
 	if c := rec.context(); c != nil {
 		context = *c
 	}
-	if rec.says != nil {
-		says = rec.says
-	}
-	if err := w.add(w.entryRows, s.id, n, id, parent, int64(rec.pos), rec.time, int64(rec.class), context, s.originOf(rec), says); err != nil {
+	if err := w.add(w.entryRows, s.id, n, id, parent, int64(rec.pos), rec.time, int64(rec.class), context); err != nil {
 		return -1, err
 	}
-	if rec.class == classEntry || rec.class == classUnique || rec.class == classStep {
+	if rec.class == classEntry || rec.class == classLost || rec.class == classStep {
 		s.branches = max(s.branches, 1) // correct as long as there is no break
 	}
 	if isBreak(n, parent, rec.class) {
@@ -311,6 +332,6 @@ func (w *writer) fillMissing(s *state, rec *record) (int64, error) {
 	}
 	s.fresh = nil // its entries change
 	s.breaks++    // it is in an unexpected place, so settle has to look
-	return n, w.exec(`UPDATE entries SET parent = -1, pos = ?, time = ?, class = ?, context = ?, origin = ?, says = ? WHERE session = ? AND n = ?`,
-		int64(rec.pos), rec.time, int64(rec.class), rec.context(), s.originOf(rec), rec.says, s.id, n)
+	return n, w.exec(`UPDATE entries SET parent = -1, pos = ?, time = ?, class = ?, context = ? WHERE session = ? AND n = ?`,
+		int64(rec.pos), rec.time, int64(rec.class), rec.context(), s.id, n)
 }

@@ -324,6 +324,9 @@ func (w *writer) chunk(c *chunk) error {
 			return err
 		}
 	}
+	if err := w.addBills(s); err != nil {
+		return err
+	}
 	if err := w.settleOrphans(s); err != nil {
 		return err
 	}

@@ -1,9 +1,11 @@
 package index
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"maps"
 	"slices"
 
@@ -62,64 +64,20 @@ func (w *writer) touch(sid string) {
 	w.linked[sid] = true
 }
 
-// carriage says whether a message was only passed on by the previous session of the chain.
-type carriage int64
-
-const (
-	notCarried carriage = iota
-	carriedCopy
-	carriedMarker
-)
-
-// noteCarried records a message that the previous session of the chain passed on, and reports
-// whether it is one.
-func (w *writer) noteCarried(s *state, rec *record) (carriage, error) {
-	c := session.Carried{Open: s.carrying}
-	carried, before := c.Take(rec.carry)
-	s.carrying = c.Open
-	if !carried {
-		return notCarried, nil
-	}
-	s.carried++
-	if !before {
-		return carriedCopy, nil
-	}
-	s.original = bounded(rec.original)
-	s.markers++
-	return carriedMarker, w.takeBack(s)
-}
-
-// takeBack marks all messages so far as carried: they turned out to be.
-func (w *writer) takeBack(s *state) error {
-	if s.carried == s.messages+1 { // including the marker, which is not yet among the messages
-		return nil
-	}
-	s.billed, s.recorded = 0, 0
-	clear(s.models)
-	clear(s.tools)
-	if err := w.dropUsage(s.id); err != nil {
-		return err
-	}
-	for i := range w.docs {
-		if d := &w.docs[i]; d.session == s.id {
-			d.carried = max(d.carried, carriedCopy)
-		}
-	}
-	if err := w.exec(`UPDATE silent SET carried = 1 WHERE session = ? AND carried = 0`, s.id); err != nil {
-		return err
-	}
-	more, err := w.count(`UPDATE entries SET origin = ? WHERE session = ? AND says IS NOT NULL AND origin IS NULL AND class <> ?`, []byte{}, s.id, classUnique)
-	if err != nil {
-		return err
-	}
-	s.carried += more
-	return w.exec(`UPDATE docs SET carried = 1 WHERE id IN (SELECT rowid FROM fts WHERE fts MATCH ?) AND session = ? AND carried = 0`, ofSession(s.id), s.id)
-}
-
 // linkRow is what a chain needs to know about a session.
 type linkRow struct {
 	session.Link
 	id, chain, nth, part int64
+	docs, problems       int64
+	greatest             []byte    // of the ids of its entries
+	changed              bool      // its entries or its place
+	elsewhere            elsewhere // as the table has it
+}
+
+// elsewhere are the entries of a session that count in another one of its chain.
+type elsewhere struct {
+	Entries  []int64 `json:"entries,omitempty"` // their numbers, ascending
+	Messages int64   `json:"messages,omitempty"`
 }
 
 // naming returns the names of the sessions that name another as their neighbour
@@ -152,12 +110,13 @@ func (w *writer) relink() error {
 		if err != nil {
 			return err
 		}
-		delete(w.linked, sid)
 		links := make([]session.Link, 0, len(rows))
 		for _, r := range rows {
+			r.changed = w.linked[r.ID]
 			delete(w.linked, r.ID)
 			links = append(links, r.Link)
 		}
+		delete(w.linked, sid)
 		if err := w.saveChains(rows, session.JoinLinks(links)); err != nil {
 			return err
 		}
@@ -212,15 +171,16 @@ func (w *writer) neighbours(sid string) (map[string]*linkRow, error) {
 // linkRow returns the session with an id, or nil if there is no readable one.
 func (w *writer) linkRow(sid string) (*linkRow, error) {
 	r := &linkRow{}
-	var parent, relation, replaced string
+	var parent, relation, replaced, elsewhere string
 	var created int64
-	found, err := w.find([]any{&r.id, &r.chain, &r.nth, &r.part, &r.ID, &parent, &relation, &r.ContinuedTo, &replaced, &r.Original, &r.Index, &created},
-		`SELECT id, chain, nth, part, sid, parent, relation, continued_to, replaced, original, continuation, created FROM sessions
-			WHERE sid = ? AND name IS NOT NULL AND agent <> ''`, sid)
+	found, err := w.find([]any{&r.id, &r.chain, &r.nth, &r.part, &r.ID, &parent, &relation, &r.ContinuedTo, &replaced, &r.Original, &r.Index, &created, &r.docs, &r.problems, &elsewhere, &r.greatest},
+		`SELECT id, chain, nth, part, sid, parent, relation, continued_to, replaced, original, continuation, created, docs, problems, elsewhere,
+			(SELECT e.id FROM entries e WHERE e.session = sessions.id AND e.id IS NOT NULL ORDER BY e.id DESC LIMIT 1)
+			FROM sessions WHERE sid = ? AND name IS NOT NULL AND agent <> ''`, sid)
 	if err != nil || !found {
 		return nil, err
 	}
-	if err := json.Unmarshal([]byte(replaced), &r.Replaced); err != nil {
+	if err := errors.Join(json.Unmarshal([]byte(replaced), &r.Replaced), json.Unmarshal([]byte(elsewhere), &r.elsewhere)); err != nil {
 		return nil, err
 	}
 	r.Created = timeOf(created)
@@ -245,7 +205,8 @@ func (w *writer) saveChains(rows map[string]*linkRow, chains []session.Linked) e
 	ids := make([]int64, len(chains))
 	for n, c := range chains {
 		if len(c.Links) == 1 && len(c.Missing) == 0 {
-			if err := w.place(rows[c.Links[0]], partAlone, 0, 0); err != nil {
+			r := rows[c.Links[0]]
+			if err := errors.Join(w.place(r, partAlone, 0, 0), w.markElsewhere(r, elsewhere{})); err != nil {
 				return err
 			}
 			continue
@@ -266,7 +227,10 @@ func (w *writer) saveChains(rows map[string]*linkRow, chains []session.Linked) e
 		if id == 0 {
 			continue
 		}
-		if err := w.sumUp(id, chains[n]); err != nil {
+		if err := w.countOnce(rows, chains[n]); err != nil {
+			return err
+		}
+		if err := w.sumUp(id, rows, chains[n]); err != nil {
 			return err
 		}
 	}
@@ -297,7 +261,94 @@ func (w *writer) place(r *linkRow, part, chain, nth int64) error {
 	if r.part == part && r.chain == chain && r.nth == nth {
 		return nil
 	}
+	r.part, r.chain, r.nth, r.changed = part, chain, nth, true
 	return w.exec(`UPDATE sessions SET part = ?, chain = ?, nth = ? WHERE id = ?`, part, chain, nth, r.id)
+}
+
+// countOnce finds the entries that several sessions of a chain have. Such an entry counts in the
+// first of them, or if a message has lost its rest there, in the first that has all of it.
+//
+// It depends on the session and those before it, and if the rest of a message is lost, on those after
+// it, too. So if a message is added to the last session, only that is looked at.
+func (w *writer) countOnce(rows map[string]*linkRow, c session.Linked) error {
+	var before []byte // the greatest id of the sessions before
+	changed := false
+	for _, sid := range c.Links {
+		r := rows[sid]
+		if changed = changed || r.changed; changed || r.problems > 0 {
+			there, err := w.findElsewhere(r, before)
+			if err == nil {
+				err = w.markElsewhere(r, there)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		if bytes.Compare(r.greatest, before) > 0 {
+			before = r.greatest
+		}
+	}
+	return nil
+}
+
+// findElsewhere finds the entries of a session that count in another one of its chain.
+//
+// Its own entries have greater ids than those of the sessions before, if ids rise, as most do; then
+// only what was copied is looked up. An entry is looked for in the nearest session first, which nearly
+// always has it; looking in all would make a chain's cost quadratic. It is not an EXISTS, because
+// SQLite would ignore the order there.
+func (w *writer) findElsewhere(r *linkRow, before []byte) (there elsewhere, err error) {
+	cond := `c.id <= ?4`
+	if r.problems > 0 {
+		cond = `(c.id <= ?4 OR c.class = 6)`
+	}
+	rows, err := w.QueryContext(w.ctx, `SELECT c.n, CASE WHEN c.class IN (0, 6) THEN 1 ELSE 0 END FROM entries c
+		WHERE c.session = ?1 AND c.class NOT IN (2, 3, 4) AND `+cond+` AND (SELECT 1 FROM sessions l
+			WHERE l.chain = ?2 AND l.chain <> 0 AND (l.nth < ?3 OR c.class = 6) AND EXISTS (SELECT 1 FROM entries e
+				WHERE e.session = l.id AND e.id = c.id AND e.class NOT IN (2, 3, 4) AND (e.class <> 6 OR c.class = 6 AND l.nth < ?3))
+			ORDER BY l.nth DESC LIMIT 1) IS NOT NULL ORDER BY c.n`, r.id, r.chain, r.nth, before)
+	if err != nil {
+		return there, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var n, message int64
+		if err := rows.Scan(&n, &message); err != nil {
+			return there, err
+		}
+		there.Entries, there.Messages = append(there.Entries, n), there.Messages+message
+	}
+	return there, rows.Err()
+}
+
+// markElsewhere records which entries of a session count in another one of its chain, so that
+// searches and sums leave them out. Documents that are not written yet are marked as they are.
+func (w *writer) markElsewhere(r *linkRow, there elsewhere) error {
+	if slices.Equal(r.elsewhere.Entries, there.Entries) && r.elsewhere.Messages == there.Messages {
+		return nil
+	}
+	r.elsewhere = there
+	if err := w.exec(`UPDATE sessions SET elsewhere = ? WHERE id = ?`, marshal(there), r.id); err != nil {
+		return err
+	}
+	entries := "[]"
+	if len(there.Entries) > 0 {
+		entries = marshal(there.Entries)
+	}
+	const mark = ` SET elsewhere = CASE WHEN entry IN (SELECT value FROM json_each(?)) THEN 1 ELSE 0 END WHERE session = ?`
+	if err := w.exec(`UPDATE silent`+mark, entries, r.id); err != nil {
+		return err
+	}
+	for i := range w.docs {
+		if d := &w.docs[i]; d.session == r.id {
+			_, d.elsewhere = slices.BinarySearch(there.Entries, d.entry)
+			r.docs--
+		}
+	}
+	if r.docs == 0 {
+		return nil
+	}
+	return w.exec(`UPDATE docs`+mark+` AND id IN (SELECT rowid FROM fts WHERE fts MATCH ?)`, entries, r.id, ofSession(r.id))
 }
 
 // dropChain removes the row of a chain that has no sessions any more.
@@ -313,7 +364,7 @@ func (w *writer) dropChain(id int64) error {
 }
 
 // sumUp writes the row of a chain.
-func (w *writer) sumUp(id int64, c session.Linked) error {
+func (w *writer) sumUp(id int64, rows map[string]*linkRow, c session.Linked) error {
 	sum := &state{
 		id: id, sid: c.ID, name: c.ID, leaf: -1, archived: true, links: int64(len(c.Links)), missing: c.Missing,
 		models: make(map[string]int64), tools: make(map[string]int64), tagSet: &session.TagSet{}, retagged: true,
@@ -329,12 +380,7 @@ func (w *writer) sumUp(id int64, c session.Linked) error {
 	}
 	for i, name := range names {
 		s := states[name]
-		sum.add(s, i == 0)
-		if s.carried > 0 {
-			if err := w.addLostCopies(sum, s); err != nil {
-				return err
-			}
-		}
+		sum.add(s, rows[s.sid].elsewhere, i == 0)
 		if i == 0 {
 			if _, err := w.find([]any{&folded}, `SELECT folded FROM sessions WHERE id = ?`, s.id); err != nil {
 				return err
@@ -365,41 +411,6 @@ func (w *writer) sumUp(id int64, c session.Linked) error {
 	return w.saveTags(sum)
 }
 
-// hasOrigin is the condition that a session before s in its chain has the original of c, a
-// message that was carried into s: a message with the id that c names or with c's own, a copy
-// of either, or, if c names nothing, one that says the same. It is package session's rule
-// (OpenChain).
-//
-// It looks in the nearest session first, which nearly always has it; looking in all would
-// make a chain's cost quadratic. It is not an EXISTS, because SQLite would ignore the order
-// there.
-const (
-	messageBefore = `EXISTS (SELECT 1 FROM entries e WHERE e.session = l.id AND e.class = 0 AND `
-	hasOrigin     = `((SELECT 1 FROM sessions l WHERE l.chain = s.chain AND l.chain <> 0 AND l.nth < s.nth
-	AND (length(c.origin) > 0 AND (` + messageBefore + `e.id = c.origin) OR ` + messageBefore + `e.origin = c.origin))
-		OR ` + messageBefore + `e.id = c.id) OR ` + messageBefore + `e.origin = c.id) OR length(c.origin) = 0 AND ` + messageBefore + `e.says = c.says))
-	ORDER BY l.nth DESC LIMIT 1) IS NOT NULL)`
-)
-
-// isCounted is the condition that a message counts: it was not carried, or no other
-// session of its chain has it. m is its first document, or its row in silent.
-// addLostCopies counts by the same rule.
-//
-// It is not an EXISTS, because PostgreSQL would find out for all messages at once what few are
-// asked for.
-const isCounted = `(m.carried = 0 OR (SELECT 1 FROM sessions s JOIN entries c ON c.session = s.id AND c.n = m.entry
-	WHERE s.id = m.session AND (s.chain = 0 OR m.carried = 1 AND NOT ` + hasOrigin + `) LIMIT 1) IS NOT NULL)`
-
-// addLostCopies counts the carried messages of a chain whose originals are gone: the copy is
-// all that is left of them.
-func (w *writer) addLostCopies(sum, s *state) error {
-	var lost int64
-	_, err := w.find([]any{&lost}, `SELECT count(*) FROM sessions s JOIN entries c ON c.session = s.id
-		WHERE s.id = ? AND c.origin IS NOT NULL AND NOT `+hasOrigin, s.id)
-	sum.messages += lost
-	return err
-}
-
 // linkNames returns the logs of a chain's sessions in their order.
 func (w *writer) linkNames(chain int64) ([]string, error) { return linkNames(w.ctx, w, chain) }
 
@@ -411,8 +422,8 @@ func linkNames(ctx context.Context, q querier, chain int64) ([]string, error) {
 	return scanColumn[string](rows)
 }
 
-// add adds a session to the sum of its chain.
-func (s *state) add(link *state, first bool) {
+// add adds a session to the sum of its chain, without what counts elsewhere.
+func (s *state) add(link *state, there elsewhere, first bool) {
 	if first {
 		s.created, s.cwd, s.agent, s.branches = link.created, link.cwd, link.agent, 1
 		if link.sid == s.sid {
@@ -422,15 +433,15 @@ func (s *state) add(link *state, first bool) {
 	if s.key == "" {
 		s.key = link.key
 	}
-	if link.renamed {
+	if _, copied := slices.BinarySearch(there.Entries, link.renamed-1); link.renamed > 0 && !copied {
 		s.given = link.given // the latest counts, even if it is empty
 	}
 	s.first = BetterTitle(s.first, link.first)
 	s.leafID, s.context = link.leafID, link.context
 	s.said = max(s.said, link.said)
 	s.updated = cmp.Or(s.said, max(s.updated, link.updated))
-	s.entries += link.entries
-	s.messages += link.messages - link.carried
+	s.entries += link.entries - int64(len(there.Entries))
+	s.messages += link.messages - there.Messages
 	s.branches += max(link.branches-1, 0) // one branch of each continues in the next
 	s.tokens += link.tokens
 	s.billed += link.billed

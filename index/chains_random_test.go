@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -21,7 +22,8 @@ import (
 type chainRow struct {
 	Links              []string
 	Missing, Tags      []string
-	Messages           int
+	Entries, Messages  int
+	Texts              []string // the ids of the messages that have one
 	Leaf, Name         string
 	CWD, Key, Relation string
 	Pinned             bool
@@ -31,9 +33,7 @@ type chainRow struct {
 // which sessions are one conversation, under which id, and what is in it.
 func TestRandomChains(t *testing.T) {
 	t.Parallel()
-	seeds := []uint64{78, 193, 203, 361} // copies that name an entry that is not a message, a marker, or what only a copy is left of
-	seeds = slices.AppendSeq(seeds, soak.Seeds(t, 8))
-	for _, seed := range seeds {
+	for seed := range soak.Seeds(t, 12) {
 		files, lost := chaingen.Store(seed)
 		dir := t.TempDir()
 		for name, text := range files {
@@ -53,6 +53,12 @@ func TestRandomChains(t *testing.T) {
 			}
 		}
 		got := make(map[string]chainRow)
+		texts := make(map[string][]string)
+		for _, hit := range search(t, ix, index.SearchOptions{Query: "kind:text", Limit: 10_000}) {
+			for _, id := range append(hit.Also, hit.Session) {
+				texts[id] = append(texts[id], hit.Entry)
+			}
+		}
 		list, _, err := ix.List(t.Context(), index.ListOptions{Limit: -1})
 		if err != nil {
 			t.Fatal(err)
@@ -61,7 +67,7 @@ func TestRandomChains(t *testing.T) {
 			if s.Agent == "" {
 				continue // cannot be read
 			}
-			row := chainRow{Missing: s.Missing, Tags: s.Tags, Messages: s.Messages, Leaf: s.Leaf, CWD: s.CWD, Key: s.Key, Relation: s.Relation, Pinned: s.Pinned}
+			row := chainRow{Missing: s.Missing, Tags: s.Tags, Entries: s.Entries, Messages: s.Messages, Texts: texts[s.ID], Leaf: s.Leaf, CWD: s.CWD, Key: s.Key, Relation: s.Relation, Pinned: s.Pinned}
 			if s.Named {
 				row.Name = s.Title
 			}
@@ -70,7 +76,7 @@ func TestRandomChains(t *testing.T) {
 			}
 			got[s.ID] = row
 		}
-		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
+		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty(), cmpopts.SortSlices(strings.Compare)); diff != "" {
 			t.Errorf("seed %d (-sessions +index):\n%s", seed, diff)
 		}
 		for name, id := range ids {
@@ -104,6 +110,20 @@ func readRow(t *testing.T, st *file.Store, c session.Linked) chainRow {
 	row := chainRow{
 		Links: c.Links, Missing: c.Missing, CWD: h.CWD, Key: h.Key, Relation: h.Relation, Leaf: open(c.Links[len(c.Links)-1]).LeafID(),
 		Messages: must[int](t)(whole.MessageCount()), Name: must[string](t)(whole.Name()),
+	}
+	shape := must[*session.Shape](t)(whole.Shape())
+	for n := range int32(shape.Len()) {
+		if shape.Type(n) != session.TypeGap {
+			row.Entries++
+		}
+	}
+	for e, err := range whole.Entries() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.Message != nil && len(e.Message.Content) > 0 && e.Message.Content[0].Text != nil {
+			row.Texts = append(row.Texts, e.ID)
+		}
 	}
 	for _, name := range c.Links {
 		s := open(name)

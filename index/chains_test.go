@@ -3,6 +3,9 @@ package index_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -14,7 +17,7 @@ import (
 	"github.com/coppice-dev/coppice/store"
 )
 
-// chain makes three sessions that continue each other. Each carries the prompt on
+// chain makes three sessions that continue each other. Each begins with a copy of the prompt
 // and says one thing of its own, which costs 10 tokens.
 func (f *fixture) chain() []*session.Session {
 	f.tb.Helper()
@@ -23,19 +26,8 @@ func (f *fixture) chain() []*session.Session {
 	all := []*session.Session{s}
 	for n, word := range []string{"first", "second", "third"} {
 		if n > 0 {
-			e, err := s.Entry(prompt)
-			if err != nil {
-				f.tb.Fatal(err)
-			}
-			e.Message.Metadata = map[string]any{session.MetaCarried: prompt}
-			marker := session.Entry{Type: session.TypeMessage, Message: &session.MessageEntry{
-				Role: session.RoleSystem, Category: "SYSTEM", Content: []session.Content{session.Text("Continuing")},
-				Metadata: map[string]any{session.MetaType: session.TransitionType, session.MetaOriginal: s.ID()},
-			}}
-			next, err := all[n-1].Continue(e, marker)
-			if err != nil {
-				f.tb.Fatal(err)
-			}
+			copied := must[session.Entry](f.tb)(all[n-1].Entry(prompt))
+			next := must[*session.Session](f.tb)(all[n-1].Continue(copied))
 			f.tb.Cleanup(func() { next.Close() })
 			all = append(all, next)
 		}
@@ -79,7 +71,7 @@ func TestChainIsOneRow(t *testing.T) {
 		t.Errorf("from %v to %v, leaf %s", row.Created, row.Updated, row.Leaf)
 	case row.Title != "first question" || !slices.Equal(row.Tags, []string{"first", "second", "third"}):
 		t.Errorf("%q with tags %q", row.Title, row.Tags)
-	case first.Conversation != row.ID || last.Conversation != row.ID || row.Conversation != "" || last.Messages != 4:
+	case first.Conversation != row.ID || last.Conversation != row.ID || row.Conversation != "" || last.Messages != 3:
 		t.Errorf("the links are %+v and %+v", first, last)
 	}
 	single, _, err := ix.List(ctx, index.ListOptions{Links: true})
@@ -216,57 +208,62 @@ func TestChainWithoutALink(t *testing.T) {
 	}
 }
 
-// Programs that do not say which messages are copies put a marker after them.
-func TestCopiesBeforeAMarkerAreNotCounted(t *testing.T) {
+// What comes before the marker of a continuation was copied: it counts where it was said, and was paid
+// for there. The marker counts even if its rest is lost, or if it comes in a later transaction.
+func TestCopiesCountOnce(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	tokens := 5
-	f.create(session.Header{ID: "b", ParentSession: "a", Relation: session.RelationContinuation})
-	f.create(session.Header{ID: "a"})
-	for id, texts := range map[string][]string{"a": {"prompt", "one"}, "b": {"prompt", "mark", "two"}} {
-		s, err := session.Open(context.Background(), f.st, id, f.options())
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, text := range texts {
-			m := &session.MessageEntry{Role: session.RoleUser, Content: []session.Content{session.Text(text)}, Tokens: &tokens}
-			if text == "prompt" || text == "mark" {
-				m.Role, m.Category = session.RoleSystem, "SYSTEM"
+	prompt, lost := said("prompt", "null", "system"), `"type":"message","id":"prompt","parent_id":null,"timestamp":"2026-03-14T12:00:00Z","message":{"content":[#`
+	marker := `"type":"continues","id":"marker","parent_id":"prompt","timestamp":"2026-03-14T12:01:00Z","continues":{"session":"a","original":"a"}`
+	for name, test := range map[string]struct {
+		first, second  []string // the lines of two sessions
+		tokens, inside int64    // of both, and of the second one
+		messages       int
+	}{
+		"a copy":                   {[]string{prompt, said("one", `"prompt"`, "user")}, []string{prompt, marker, said("two", `"marker"`, "user")}, 15, 5, 3},
+		"the marker has no rest":   {[]string{prompt}, []string{prompt, strings.Replace(marker, ":{", ":{#", 1), said("two", `"marker"`, "user")}, 10, 5, 2},
+		"the marker has no new id": {[]string{prompt}, []string{prompt, strings.Replace(marker, `"marker"`, `"prompt"`, 1), said("two", `"prompt"`, "user")}, 10, 5, 2},
+		"the marker is gone":       {[]string{prompt}, []string{prompt, said("two", `"marker"`, "user")}, 10, 10, 2},
+		"the original has no rest": {[]string{lost}, []string{prompt, marker, said("two", `"marker"`, "user")}, 5, 5, 2},
+		"the original is gone":     {[]string{said("one", "null", "user")}, []string{prompt, marker, said("two", `"marker"`, "user")}, 10, 5, 3},
+		"a copy after the marker":  {[]string{prompt}, []string{marker, prompt, said("two", `"prompt"`, "user")}, 10, 10, 2},
+	} {
+		for _, batch := range []int{1, 4000} {
+			f := newFixture(t)
+			next := `"type":"custom","id":"next","parent_id":null,"timestamp":"2026-03-14T12:02:00Z","custom":{"custom_type":"coppice.continued_to","data":{"session":"b","of":"a"}}`
+			f.write("a", append([]string{`"type":"session","id":"a","version":1,"timestamp":"2026-03-14T12:00:00Z"`, next}, test.first...))
+			f.write("b", append([]string{`"type":"session","id":"b","version":1,"timestamp":"2026-03-14T12:00:00Z","relation":"continuation","parent_session":"a"`}, test.second...))
+			ix := index.New(f.st, f.room(t), nil)
+			defer ix.Close()
+			ix.SetBatch(batch)
+			mustCatchUp(t, ix)
+			page, _, err := ix.List(t.Context(), index.ListOptions{})
+			if err != nil || len(page) != 1 || page[0].Messages != test.messages {
+				t.Errorf("%s, in batches of %d: %+v, %v", name, batch, page, err)
 			}
-			if text == "mark" {
-				m.Metadata = map[string]any{session.MetaType: session.TransitionType}
+			if b := must[index.Session](t)(ix.Get(t.Context(), "b")); b.Tokens != test.inside {
+				t.Errorf("%s, in batches of %d: the second one has %d tokens", name, batch, b.Tokens)
 			}
-			if _, err := s.AppendAll(session.Entry{Type: session.TypeMessage, Message: m}); err != nil {
-				t.Fatal(err)
+			if sum := must[*index.Stats](t)(ix.Stats(t.Context(), index.StatsOptions{})); sum.Total.Tokens() != test.tokens || sum.Activity.Messages != int64(test.messages) {
+				t.Errorf("%s, in batches of %d: %+v", name, batch, sum)
 			}
-		}
-		if id == "a" {
-			if _, err := s.AppendCustomEntry(session.CustomContinuedTo, map[string]any{"session": "b", "of": "a"}); err != nil {
-				t.Fatal(err)
+			if hits := search(t, ix, index.SearchOptions{Query: "prompt"}); len(hits) != 1 {
+				t.Errorf("%s, in batches of %d: %d hits", name, batch, len(hits))
 			}
-		}
-		if err := s.Close(); err != nil {
-			t.Fatal(err)
 		}
 	}
-	for _, batch := range []int{1, 4000} { // also if the marker comes in a later transaction
-		ix, err := index.Open(context.Background(), f.st, t.TempDir()+"/index.db", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer ix.Close()
-		ix.SetBatch(batch)
-		mustCatchUp(t, ix)
-		page, _, err := ix.List(context.Background(), index.ListOptions{})
-		if err != nil || len(page) != 1 || page[0].Messages != 3 {
-			t.Errorf("in batches of %d: %+v, %v", batch, page, err)
-		}
-		if hits := search(t, ix, index.SearchOptions{Query: "prompt"}); len(hits) != 1 {
-			t.Errorf("in batches of %d: %d hits", batch, len(hits))
-		}
-		if a := must[*index.Activity](t)(ix.Activity(context.Background(), index.StatsOptions{})); a.Messages != 3 {
-			t.Errorf("in batches of %d: %d messages", batch, a.Messages)
-		}
+}
+
+// said is a message that says its id, without the brackets of its line.
+func said(id, parent, role string) string {
+	return fmt.Sprintf(`"type":"message","id":%q,"parent_id":%s,"timestamp":"2026-03-14T12:00:00Z","message":{"role":%q,"tokens":5,"content":[{"type":"text","text":{"content":%q}}]}`, id, parent, role, id)
+}
+
+// write writes the lines of a log.
+func (f *fixture) write(name string, lines []string) {
+	f.tb.Helper()
+	text := "{" + strings.Join(lines, "}\n{") + "}\n"
+	if err := os.WriteFile(filepath.Join(f.dir, name+".jsonl"), []byte(text), 0o600); err != nil {
+		f.tb.Fatal(err)
 	}
 }
 

@@ -113,10 +113,10 @@ func (w *writer) takenDocs(docs []docRow) (map[int64]bool, error) {
 	return taken, err
 }
 
-const docColumns = `id, session, entry, part, kind, role, tool, model, carried, len, tf, late`
+const docColumns = `id, session, entry, part, kind, role, tool, model, elsewhere, len, tf, late`
 
 func (d *docRow) values() []any {
-	return []any{d.id, d.session, d.entry, int64(d.part), kindNumber(d.kind), d.role, d.tool, d.model, int64(d.carried), int64(d.length), d.tf, d.late}
+	return []any{d.id, d.session, d.entry, int64(d.part), kindNumber(d.kind), d.role, d.tool, d.model, d.elsewhere, int64(d.length), d.tf, d.late}
 }
 
 // insertLate writes the row of a document whose id is, or may be, taken by one of very many

@@ -114,16 +114,16 @@ func (ix *Index) Dump() (string, error) {
 	err := ix.room.View(context.Background(), false, func(db room.Tables) error {
 		for _, query := range []string{
 			`SELECT name, sid, key, title, sort_title, tags, cwd, created, updated, entries, messages, branches, tokens,
-				context, models, tools, parent, relation, continuation, continued_to, pinned, problems, docs, size, folded, row, part, nth, carried, markers, original,
+				context, models, tools, parent, relation, continuation, continued_to, pinned, problems, docs, size, folded, row, part, nth, begins, elsewhere, original,
 				modified, archived, pos, head_hash, tail_pos, tail_hash, next, leaf, leaf_id, breaks FROM sessions ORDER BY name, sid`,
 			`SELECT s.name, tag FROM tags t JOIN sessions s ON s.id = t.session ORDER BY 1, 2`,
 			`SELECT s.name, f.name, f.path FROM files f LEFT JOIN sessions s ON s.id = f.session ORDER BY 1, 2, 3`,
 			`SELECT s.name, n, e.id, e.parent, e.pos, e.time, e.class, e.context FROM entries e JOIN sessions s ON s.id = e.session ORDER BY 1, 2`,
-			`SELECT s.name, d.entry, d.part, d.kind, r.name, t.name, m.name, d.carried, d.len, d.tf, d.id >> 8,
+			`SELECT s.name, d.entry, d.part, d.kind, r.name, t.name, m.name, d.elsewhere, d.len, d.tf, d.id >> 8,
 				CASE WHEN d.id IN (SELECT rowid FROM fts WHERE fts MATCH ?) THEN 1 ELSE 0 END
 				FROM docs d JOIN sessions s ON s.id = d.session LEFT JOIN names r ON r.id = d.role
 				LEFT JOIN names t ON t.id = d.tool LEFT JOIN names m ON m.id = d.model ORDER BY 1, 2, 3`,
-			`SELECT s.name, q.entry, q.time, r.name, m.name, q.carried FROM silent q JOIN sessions s ON s.id = q.session
+			`SELECT s.name, q.entry, q.time, r.name, m.name, q.elsewhere FROM silent q JOIN sessions s ON s.id = q.session
 				LEFT JOIN names r ON r.id = q.role LEFT JOIN names m ON m.id = q.model ORDER BY 1, 2`,
 			`SELECT (SELECT count(*) FROM silent), (SELECT count(*) FROM docs), (SELECT count(*) FROM fts WHERE fts MATCH ?), (SELECT count(*) FROM usage), (SELECT count(*) FROM entries)`,
 			`SELECT u.response, s.name, counted, u.id & 4294967295, time, p.name, m.name, t.name, input, cache_read, cache_write, output, reasoning, cache_hour, cost

@@ -190,9 +190,7 @@ func (h *Hit) collapse(where *place, other Hit, there place) {
 		*h, other = other, *h
 		*where = there
 	}
-	if other.Session != h.Session { // otherwise it is another session of the same chain
-		h.Also = append(h.Also, other.Session)
-	}
+	h.Also = append(h.Also, other.Session)
 	slices.Sort(h.Also)
 	h.Also = slices.Compact(h.Also)
 }

@@ -185,9 +185,9 @@ func (w *writer) balanceSaid(sheets map[int64]*sheet, ids []int64) error {
 	}
 	rows, err := w.QueryContext(w.ctx, `SELECT a.session, a.quarter, a.role, a.model, a.tool, sum(a.first), sum(a.call) FROM (
 			SELECT m.session, (m.id >> ?1) / 900 AS quarter, CASE WHEN m.part = 0 THEN 1 ELSE 0 END AS first, CASE WHEN m.kind = ?2 THEN 1 ELSE 0 END AS call, m.role, m.model, m.tool
-			FROM docs m WHERE `+which+` AND `+isCounted+` AND (m.part = 0 OR m.kind = ?2) AND m.kind IN (`+messageKinds+`)
+			FROM docs m WHERE `+which+` AND m.elsewhere = 0 AND (m.part = 0 OR m.kind = ?2) AND m.kind IN (`+messageKinds+`)
 			UNION ALL
-			SELECT m.session, m.time / 900000, 1, 0, m.role, m.model, 0 FROM silent m WHERE m.session IN (SELECT session FROM stale) AND `+isCounted+`) a
+			SELECT m.session, m.time / 900000, 1, 0, m.role, m.model, 0 FROM silent m WHERE m.session IN (SELECT session FROM stale) AND m.elsewhere = 0) a
 		GROUP BY 1, 2, 3, 4, 5`, args...)
 	if err != nil {
 		return err

@@ -12,8 +12,8 @@ import (
 	"github.com/coppice-dev/coppice/index"
 )
 
-// longChain writes a conversation of n sessions, each of which carries what the first one
-// was told and says one thing of its own.
+// longChain writes a conversation of n sessions, each of which begins with a copy of what the first
+// one was told and says one thing of its own.
 func longChain(t *testing.T, dir string, n int) {
 	t.Helper()
 	const stamp = `"timestamp":"2026-01-02T03:04:05.000Z"`
@@ -24,12 +24,11 @@ func longChain(t *testing.T, dir string, n int) {
 			parent = fmt.Sprintf(`"parent_session":"s%04d","relation":"continuation","continuation_index":%d,`, i-1, i)
 		}
 		fmt.Fprintf(&b, `{"type":"session","id":"s%04d","version":1,%s%s}`+"\n", i, parent, stamp)
-		metadata := ""
+		b.WriteString(`{"type":"message","id":"told","parent_id":null,` + stamp + `,"message":{"role":"system","content":[{"type":"text","text":{"content":"be brief"}}]}}` + "\n")
 		if i > 0 {
-			metadata = `,"metadata":{"coppice.carried_from":"told-0"}`
+			fmt.Fprintf(&b, `{"type":"continues","id":"marker-%d","parent_id":"told",%s,"continues":{"session":"s%04d","original":"s0000"}}`+"\n", i, stamp, i-1)
 		}
-		fmt.Fprintf(&b, `{"type":"message","id":"told-%d","parent_id":null,%s,"message":{"role":"system","content":[{"type":"text","text":{"content":"be brief"}}]%s}}`+"\n", i, stamp, metadata)
-		fmt.Fprintf(&b, `{"type":"message","id":"said-%d","parent_id":"told-%d",%s,"message":{"role":"user","content":[{"type":"text","text":{"content":"word%d"}}]}}`+"\n", i, i, stamp, i)
+		fmt.Fprintf(&b, `{"type":"message","id":"said-%d",%s,"message":{"role":"user","content":[{"type":"text","text":{"content":"word%d"}}]}}`+"\n", i, stamp, i)
 		if i+1 < n {
 			fmt.Fprintf(&b, `{"type":"custom","id":"next-%d","parent_id":"said-%d",%s,"custom":{"custom_type":"coppice.continued_to","data":{"of":"s%04d","session":"s%04d"}}}`+"\n", i, i, stamp, i, i+1)
 		}

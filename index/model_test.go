@@ -224,8 +224,7 @@ func (m *machine) ask(s *session.Session, text string) {
 	m.check(err)
 }
 
-// goOn continues a session, with copies of what it has and the marker, as package
-// conversation does, or without saying of what they are copies, as others do.
+// goOn continues a session, with copies of some of what it has.
 func (m *machine) goOn(s *session.Session) error {
 	var carry []session.Entry
 	path, err := s.PathTo("")
@@ -233,20 +232,10 @@ func (m *machine) goOn(s *session.Session) error {
 		return err
 	}
 	for _, e := range path {
-		if e.Message == nil || session.IsTransition(&e) || e.Message.Role != "user" || m.rand.IntN(3) > 0 {
-			continue
+		if e.Message != nil && m.rand.IntN(3) == 0 {
+			carry = append(carry, e)
 		}
-		from := e.ID
-		if original := session.CarriedFrom(&e); original != "" {
-			from = original
-		}
-		e.Message.Metadata = map[string]any{session.MetaCarried: from}
-		carry = append(carry, e)
 	}
-	carry = append(carry, session.Entry{Type: session.TypeMessage, Message: &session.MessageEntry{
-		Role: session.RoleSystem, Category: "SYSTEM", Content: []session.Content{session.Text("Continuing from session " + s.ID())},
-		Metadata: map[string]any{session.MetaType: session.TransitionType},
-	}})
 	next, err := s.Continue(carry...)
 	if errors.Is(err, session.ErrExist) {
 		return nil
@@ -362,7 +351,6 @@ func (m *machine) compareChains(ix *index.Index) {
 		r.Tags = slices.Compact(r.Tags)
 		if len(c.Links)+len(c.Missing) == 1 { // else a session may begin, or end, with several branches
 			r.Branches = len(must[[]string](m.tb)(last.Leaves()))
-			r.Messages = must[int](m.tb)(last.MessageCount()) // a marker of what is not its chain is a message
 		}
 		want[id] = r
 		m.check(s.Close())
@@ -401,7 +389,7 @@ func (m *machine) compareActivity(ix *index.Index, list []index.Session) {
 		if a.Messages != int64(s.Messages) {
 			m.tb.Errorf("conversation %s has %d messages, and its activity is %d", s.ID, s.Messages, a.Messages)
 		}
-		if len(s.Missing) == 0 { // else there are copies whose originals are gone
+		if len(s.Missing) == 0 && (s.Links > 0 || s.Relation != session.RelationContinuation) { // else there are copies whose originals are gone, or in another conversation
 			if diff := cmp.Diff([][]index.Count{s.Models, s.Tools}, [][]index.Count{a.Models, a.Tools}, cmpopts.EquateEmpty()); diff != "" {
 				m.tb.Errorf("models and tools of conversation %s (-list +activity):\n%s", s.ID, diff)
 			}
@@ -426,7 +414,7 @@ func describe(tb testing.TB, s *session.Session) index.Session {
 	}
 	var title index.Title
 	models, tools, seen := map[string]int64{}, map[string]int64{}, map[string]bool{}
-	recorded, carried := int64(0), session.CarriedIn(&h)
+	recorded, begins := int64(0), h.Relation == session.RelationContinuation
 	for e, err := range s.Entries() {
 		if err != nil {
 			tb.Fatal(err)
@@ -439,10 +427,15 @@ func describe(tb testing.TB, s *session.Session) index.Session {
 			info.Updated = e.Timestamp
 		}
 		title = index.BetterTitle(title, index.TitleIn(&e))
+		if begins && e.Continues != nil { // what came before is counted where it was copied from
+			begins, info.Tokens, recorded = false, 0, 0
+			clear(models)
+			clear(tools)
+			clear(seen)
+		}
 		if e.Message != nil {
 			addMessage(&info, e.Message, models, tools, seen)
-			copied, _ := carried.Take(session.CarryOf(&e))
-			if e.Message.Usage == nil && e.Message.Tokens != nil && !copied { // a copy was counted where it comes from
+			if e.Message.Usage == nil && e.Message.Tokens != nil {
 				recorded += int64(*e.Message.Tokens)
 			}
 		}
@@ -509,27 +502,27 @@ func (m *machine) compareLive(ix *index.Index) {
 	want := map[string]bool{}
 	chains := m.conversations()
 	for id, c := range chains {
-		s, err := session.OpenChain(context.Background(), m.st, c, nil)
+		whole, err := session.OpenChain(context.Background(), m.st, c, nil)
 		m.check(err)
-		for e, err := range s.Entries() {
+		for e, err := range whole.Entries() {
 			m.check(err)
 			if e.Message != nil && e.Message.Role == "user" {
 				want[id+" "+e.ID] = false
 			}
 		}
-		m.check(s.Close())
-		// An entry is live if it is on the path of its own session, even if a later session went
-		// back to a copy of something before it.
+		// An entry is live if it is on the path of its own session, even if a later session has a
+		// copy of it, or went back to a copy of something before it.
 		for _, link := range c.Links {
 			s, err := session.Open(context.Background(), m.st, link, nil)
 			m.check(err)
 			for _, e := range must[[]session.Entry](m.tb)(s.PathTo("")) {
-				if _, counts := want[id+" "+e.ID]; counts {
+				if _, counts := want[id+" "+e.ID]; counts && whole.SessionOf(e.ID) == link {
 					want[id+" "+e.ID] = true
 				}
 			}
 			m.check(s.Close())
 		}
+		m.check(whole.Close())
 	}
 	got := map[string]bool{}
 	for id := range chains { // one by one: what a fork repeats is one hit

@@ -152,7 +152,7 @@ func (ix *Index) Activity(ctx context.Context, o StatsOptions) (*Activity, error
 		if err != nil {
 			return err
 		}
-		silent := `max(m.time / 1000, 0) << ?1 >= ?3 AND max(m.time / 1000, 0) << ?1 < ?4 AND ` + isCounted
+		silent := `max(m.time / 1000, 0) << ?1 >= ?3 AND max(m.time / 1000, 0) << ?1 < ?4 AND m.elsewhere = 0`
 		if o.Session != "" {
 			ids, err := o.sessions(ctx, db)
 			if err != nil {

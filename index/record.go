@@ -21,8 +21,8 @@ const (
 	classNoID               // a line that cannot be read at all
 	classMissing            // an entry that others name as their parent
 	classRemark             // says something about the session; not part of the conversation
-	classUnique             // nothing is a copy of it: the rest of it is lost, or it is a marker
-	classStep               // neither a message nor a remark, such as a compaction: nothing is a copy of it
+	classLost               // a message whose rest is lost
+	classStep               // neither a message nor a remark, such as a compaction; or a message that one repeats
 )
 
 // record is a line of a log with everything that the index needs of it. It is built without
@@ -50,11 +50,9 @@ type record struct {
 	tags        *session.CustomEntry // changes them
 	pinned      *bool
 	continuedTo *session.CustomEntry // names the session that continues this one
-	carry       session.Carry
-	original    string // the first session of the chain, as a marker says
-	origin      string // the message that this one says it is a copy of
-	says        []byte // what an instruction or a document says: see session.Saying
-	model       string // that answered
+	isMarker    bool                 // of a continuation, whatever has become of its rest
+	original    string               // the first session of the chain, as a marker says
+	model       string               // that answered
 	calls       []call
 	files       []string // that the calls touch
 	usage       *usageRecord
@@ -125,6 +123,7 @@ func sumOf(line []byte) int64 {
 func (r *lineReader) read(ctx context.Context, line store.Line) *record {
 	rec := &record{pos: line.Pos, next: line.Next, sum: sumOf(line.Data), damaged: true, class: classNoID}
 	head, ok := rawjson.ScanHead(line.Data)
+	rec.isMarker = ok && !line.Cut && len(head.ID) > 0 && string(head.Type) == string(session.TypeContinues)
 	switch {
 	case line.Cut || !ok || r.rewritten[line.Pos] || len(head.ID) == 0 && string(head.Type) != string(session.TypeSession):
 		if rawjson.Blank(line.Data) {
@@ -145,8 +144,8 @@ func (r *lineReader) read(ctx context.Context, line store.Line) *record {
 			rec.damaged = false
 			r.fill(ctx, rec, &e)
 			r.titles.note(rec.id)
-		} else if rec.class == classEntry || rec.class == classStep {
-			rec.class, rec.isMessage = classUnique, string(head.Type) == string(session.TypeMessage)
+		} else if rec.class == classEntry {
+			rec.class, rec.isMessage = classLost, true
 		}
 		if rec.damaged && !head.Whole && !rawjson.Valid(line.Data) {
 			rec.lost = session.IDsIn(line.Data)
@@ -185,28 +184,21 @@ func (rec *record) salvage(line []byte) {
 // fill copies from an entry what the index needs.
 func (r *lineReader) fill(ctx context.Context, rec *record, e *session.Entry) {
 	rec.time, rec.isSaid = millis(e.Timestamp), e.Type.IsSaid()
-	if e.IsRepeated() && session.CarryOf(e) < session.CarryCopy { // its text is found where it was said
+	if e.IsRepeated() { // its text is found where it was said
+		rec.class = classStep
 		return
 	}
 	switch {
 	case e.Message != nil:
 		rec.isMessage, rec.role = true, e.Message.Role
 		rec.title = r.titles.of(rec.id, e)
-		switch rec.carry = session.CarryOf(e); rec.carry {
-		case session.CarryMarker:
-			rec.original = session.OriginalIn(e)
-		case session.CarryCopy:
-			rec.origin = session.CarriedFrom(e)
-		}
-		if session.MayBeCarried(e) {
-			says := session.SayingOf(e)
-			rec.says = says[:8]
-		}
 		r.fillMessage(rec, e)
 	case e.SessionInfo != nil:
 		rec.name = &e.SessionInfo.Name
 	case e.Compaction != nil:
 		rec.isTurn = true
+	case e.Continues != nil:
+		rec.original = e.Continues.Original
 	case e.Custom != nil:
 		rec.fillCustom(e.Custom)
 		if bill, ok := session.BillOf(e); ok {

@@ -139,7 +139,7 @@ type search struct {
 type candidate struct {
 	id, session, n int64 // n is the number of its entry in the session
 	kind           int
-	carried        bool
+	elsewhere      bool // see markElsewhere
 	length         float64
 	tf             []byte
 	score          float64
@@ -313,11 +313,8 @@ func (s *search) newest() (found []candidate, bounded bool, err error) {
 // passes reports whether a match counts: it is in a wanted session (inSession says so) and on
 // a wanted branch, and is neither a repetition nor a draft of a message.
 func (s *search) passes(c candidate, inSession bool) (bool, error) {
-	if inSession && c.carried {
-		repeated, err := s.isRepeated(c)
-		if err != nil || repeated {
-			return false, err
-		}
+	if c.elsewhere {
+		return false, nil
 	}
 	if inSession && kinds[c.kind] == KindDraft {
 		said, err := s.isSaid(c)
@@ -344,18 +341,6 @@ func (s *search) isLive(sh *shape, c candidate) (bool, error) {
 	var class entryClass
 	_, err := scanRow(s.db.QueryRowContext(s.ctx, `SELECT class FROM entries WHERE session = ? AND n = ?`, c.session, c.n), []any{&class})
 	return class == classRemark, err
-}
-
-// isRepeated reports whether a carried text is found in an earlier session of the chain. It
-// may not be if that session is missing.
-func (s *search) isRepeated(c candidate) (bool, error) {
-	var repeated bool
-	err := s.db.QueryRowContext(s.ctx, `SELECT s.chain <> 0 AND (c.class = ? OR `+hasOrigin+`)
-		FROM sessions s JOIN entries c ON c.session = s.id AND c.n = ? WHERE s.id = ?`, classUnique, c.n, c.session).Scan(&repeated)
-	if err == sql.ErrNoRows { //nolint:errorlint // it comes unwrapped
-		return false, nil
-	}
-	return repeated, err
 }
 
 // maxDraftRun is how many entries after a draft are looked at for the answer that it is a
@@ -416,7 +401,7 @@ type match struct {
 func (s *search) matches(some int, bounded *bool) iter.Seq2[match, error] {
 	pass := cmp.Or(s.pass, "1 = 1")
 	// A plain JOIN might begin with the other table.
-	query := `SELECT f.rowid, d.session, d.entry, d.kind, d.carried > 0, d.len, d.tf, d.late, ` + pass + ` FROM fts f CROSS JOIN docs d ON d.id = f.rowid
+	query := `SELECT f.rowid, d.session, d.entry, d.kind, d.elsewhere > 0, d.len, d.tf, d.late, ` + pass + ` FROM fts f CROSS JOIN docs d ON d.id = f.rowid
 		WHERE f.fts MATCH ? AND f.rowid BETWEEN ? AND ? ORDER BY f.rowid DESC LIMIT ?`
 	return func(yield func(match, error) bool) {
 		for from, to := s.from, s.to; from <= to; {
@@ -445,7 +430,7 @@ func (s *search) someMatches(query string, args []any, yield func(match, error) 
 	for rows.Next() {
 		var c match
 		var late int64
-		if err := rows.Scan(&c.id, &c.session, &c.n, &c.kind, &c.carried, &c.length, &c.tf, &late, &c.inSession); err != nil {
+		if err := rows.Scan(&c.id, &c.session, &c.n, &c.kind, &c.elsewhere, &c.length, &c.tf, &late, &c.inSession); err != nil {
 			return 0, 0, err
 		}
 		c.time = (c.id>>docSeqBits - late) * 1000

@@ -24,7 +24,7 @@ type state struct {
 
 	sid, tail, key, native                string
 	title, given, cwd                     string
-	renamed                               bool // it was given a name, or the name was removed
+	renamed                               int64 // the number after that of the last entry that gave it a name, or took it away; or 0
 	first                                 Title
 	agent                                 string // "" if the log cannot be read as a session
 	parent, relation, continuedTo, leafID string
@@ -37,8 +37,9 @@ type state struct {
 	size, modified, continuation          int64
 	pos, head, tailPos, tailSum           int64
 	next, leaf, breaks                    int64
-	chain, carried, markers               int64
-	carrying                              bool
+	chain                                 int64
+	begins                                bool     // it continues another, and its marker has not come yet
+	bills                                 []bill   // that wait for the marker
 	links                                 int64    // of a chain: how many sessions it has
 	missing                               []string // of a chain: those that are not there
 	replaced                              []string // see session.Link
@@ -76,7 +77,7 @@ var rowColumns = []string{
 	"pinned", "archived", "created", "updated", "said", "entries", "messages", "branches",
 	"billed", "recorded", "tokens", "context", "problems", "docs", "size", "modified", "continuation",
 	"pos", "head_hash", "tail_pos", "tail_hash", "next", "leaf", "breaks",
-	"original", "carrying", "carried", "markers",
+	"original", "begins",
 	"tags", "models", "tools", "calls", "replaced",
 }
 
@@ -96,7 +97,7 @@ func (s *state) fields(text *rowText) []any {
 		&s.pinned, &s.archived, &s.created, &s.updated, &s.said, &s.entries, &s.messages, &s.branches,
 		&s.billed, &s.recorded, &s.tokens, &s.context, &s.problems, &s.docs, &s.size, &s.modified, &s.continuation,
 		&s.pos, &s.head, &s.tailPos, &s.tailSum, &s.next, &s.leaf, &s.breaks,
-		&s.original, &s.carrying, &s.carried, &s.markers,
+		&s.original, &s.begins,
 		&text.tags, &text.models, &text.tools, &text.calls, &text.replaced,
 	}
 }
@@ -286,7 +287,7 @@ func (s *state) setHeader(h *session.Header) {
 	s.headed = true
 	s.sid, s.key, s.cwd = s.name, bounded(h.Key), h.CWD
 	s.parent, s.relation, s.continuation = bounded(h.ParentSession), bounded(h.Relation), int64(h.Continuation)
-	s.carrying = session.CarriedIn(h).Open
+	s.begins = h.Relation == session.RelationContinuation
 	s.agent = session.AgentOf(h)
 	if origin, ok := session.OriginOf(h); ok {
 		s.native = bounded(origin.ID)
@@ -303,7 +304,7 @@ func (s *state) setHeader(h *session.Header) {
 func (s *state) date() { s.updated = cmp.Or(s.said, s.created) }
 
 // remember records what an entry says about the session as a whole.
-func (s *state) remember(rec *record, carried bool) {
+func (s *state) remember(n int64, rec *record) {
 	s.entries++
 	if s.created == 0 {
 		s.created = rec.time // the header is missing
@@ -317,7 +318,7 @@ func (s *state) remember(rec *record, carried bool) {
 	}
 	s.first = BetterTitle(s.first, rec.title)
 	if rec.name != nil {
-		s.given, s.renamed = NameTitle(*rec.name), true
+		s.given, s.renamed = NameTitle(*rec.name), n+1
 	}
 	if rec.tags != nil {
 		if s.tagSet == nil {
@@ -337,13 +338,11 @@ func (s *state) remember(rec *record, carried bool) {
 			s.replaced = append(s.replaced, before)
 		}
 	}
-	if rec.model != "" && !carried {
+	if rec.model != "" {
 		s.models[rec.model]++
 	}
 	for _, c := range rec.calls {
-		if !carried { // it is counted where it was carried from
-			s.tools[c[1]]++
-		}
+		s.tools[c[1]]++
 		s.calls = append(s.calls, c)
 	}
 	if len(s.calls) > maxCalls {

@@ -46,7 +46,7 @@ func (o *StatsOptions) where(ctx context.Context, db room.Tables) (cond string, 
 	if !o.Until.IsZero() {
 		to = docID(o.Until.UnixMilli()+999, 0)
 	}
-	cond, args = `m.id >= ?3 AND m.id < ?4 AND `+isCounted, []any{from, to}
+	cond, args = `m.id >= ?3 AND m.id < ?4 AND m.elsewhere = 0`, []any{from, to}
 	if o.Session == "" {
 		return cond, args, nil
 	}

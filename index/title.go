@@ -71,7 +71,7 @@ func BetterTitle(earlier, later Title) Title {
 // TitleIn returns the title that an entry gives a session without a name. The best is what
 // the user asks for; the others serve sessions without a user.
 func TitleIn(e *session.Entry) Title {
-	if e.Message == nil || session.CarryOf(e) == session.CarryMarker {
+	if e.Message == nil {
 		return Title{}
 	}
 	switch e.Message.Role {

@@ -53,7 +53,7 @@ type docRow struct {
 	id, session, entry int64
 	part               int
 	kind               Kind
-	carried            carriage
+	elsewhere          bool // see markElsewhere
 	role, tool, model  int64
 	cwd, agent         int64
 	length             int
@@ -74,7 +74,7 @@ func (r *catching) newWriter(tx room.Tx) *writer {
 func startWriter(ctx context.Context, tx room.Tx) *writer {
 	return &writer{
 		ctx: ctx, tx: tx, waiting: make(map[string][]*bulk), names: make(map[string]int64),
-		entryRows: newBulk("entries", "session, n, id, parent, pos, time, class, context, origin, says", ""),
+		entryRows: newBulk("entries", "session, n, id, parent, pos, time, class, context", ""),
 		docRows:   newBulk("docs", docColumns, ""),
 		usageRows: newBulk("usage", usageColumns, ""),
 		fileRows:  newBulk("files", "name, path, session", " ON CONFLICT DO NOTHING"),
@@ -251,11 +251,11 @@ func (w *writer) newName(name string) (int64, error) {
 }
 
 // addDocs queues an entry's documents.
-func (w *writer) addDocs(s *state, n int64, rec *record, carried carriage) error {
+func (w *writer) addDocs(s *state, n int64, rec *record) error {
 	for i := range rec.docs {
 		d := &rec.docs[i]
 		row := docRow{
-			session: s.id, entry: n, part: d.ordinal, kind: d.kind, carried: carried,
+			session: s.id, entry: n, part: d.ordinal, kind: d.kind,
 			length: d.length(), tf: d.tf, body: d.body, whole: d.whole,
 		}
 		tool := d.tool
@@ -288,6 +288,9 @@ func (w *writer) addDocs(s *state, n int64, rec *record, carried carriage) error
 // words no longer change, because the ids are final, the facets have their numbers, and the
 // reader has begun a vocabulary of its own for the next batch.
 func (w *writer) flush(words *vocabulary) error {
+	if err := w.relink(); err != nil { // first: it marks documents
+		return err
+	}
 	// Tables are fastest in the order of ids, and the texts must have it.
 	byID := func(a, b docRow) int { return cmp.Compare(a.id, b.id) }
 	slices.SortFunc(w.docs, byID)
@@ -300,9 +303,6 @@ func (w *writer) flush(words *vocabulary) error {
 	}
 	add := w.tx.AddTexts(w.ctx, w.texts(words), words.words)
 	if err := add(w.writeRows(words)); err != nil {
-		return err
-	}
-	if err := w.relink(); err != nil {
 		return err
 	}
 	return w.exec(`UPDATE counters SET value = CASE name WHEN 'docs' THEN ? ELSE value + ? END WHERE name IN ('docs', 'tokens')`, w.nextDoc, w.tokens)

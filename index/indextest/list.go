@@ -229,7 +229,7 @@ func checkChains(t *testing.T, w *world, ix *index.Index) {
 	if _, err := ix.Conversation(t.Context(), "nobody"); !errors.Is(err, store.ErrNotExist) {
 		t.Errorf("the conversation of nobody: %v", err)
 	}
-	want(t, "who names the first", sorted(must[[]string](t)(ix.Naming(t.Context(), w.links[0]))), w.links[1])
+	want(t, "who names the first", sorted(must[[]string](t)(ix.Naming(t.Context(), w.links[0]))), w.links[1]+" "+w.links[2])
 }
 
 func checkTags(t *testing.T, w *world, ix *index.Index) {

@@ -197,13 +197,13 @@ func (w *world) delta() {
 	w.tell(fork, "fork title", session.Name("äpfel"))
 }
 
-// chain is three sessions that continue each other. Each says two things, for 10 tokens.
+// chain is three sessions that continue each other. Each has the prompt and says two things, for 10 tokens.
 func (w *world) chain() {
 	s := w.create(session.Header{CWD: "/src", Key: "tg:7"})
-	w.tell(s, "prompt", session.Message(session.RoleSystem, session.Text("never say xylophone")))
+	prompt := w.tell(s, "prompt", session.Message(session.RoleSystem, session.Text("never say xylophone")))
 	for n, word := range []string{"first", "second", "third"} {
 		if n > 0 {
-			next := must[*session.Session](w.t)(s.Continue())
+			next := must[*session.Session](w.t)(s.Continue(must[session.Entry](w.t)(s.Entry(prompt))))
 			w.check(s.Close())
 			s = next
 		}

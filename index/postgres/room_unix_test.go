@@ -220,11 +220,13 @@ func TestValues(t *testing.T) {
 		rows := []any{
 			1, 0,
 			[]byte{0, 255},
-			-1, 0, 5, true, nil, nil,
-			[]byte{},
-			1, 1, nil, 0, 9, 6, false, 7, []byte("x"), nil,
+			-1, 0, 5, true, nil,
+			1, 1, nil, 0, 9, 6, false, 7,
 		}
-		if err := tx.InsertContext(t.Context(), "entries", "session, n, id, parent, pos, time, class, context, origin, says", "", rows); err != nil {
+		if err := tx.InsertContext(t.Context(), "entries", "session, n, id, parent, pos, time, class, context", "", rows); err != nil {
+			return err
+		}
+		if err := tx.InsertContext(t.Context(), "sessions", "id, row", "", []any{3, []byte{}}); err != nil {
 			return err
 		}
 		if err := tx.InsertContext(t.Context(), "names", "id, name", "", []any{1, "Tschüß \x00\xff"}); err != nil {
@@ -234,7 +236,8 @@ func TestValues(t *testing.T) {
 	})
 	want(t, r, []int64{1, 0}, `SELECT class FROM entries WHERE session = ? ORDER BY n`, 1)
 	want(t, r, []bool{false, true}, `SELECT id IS NULL FROM entries ORDER BY n`)
-	want(t, r, []int64{0}, `SELECT n FROM entries WHERE id = ? AND says = x'' AND origin IS NULL AND time / 2 = 2`, []byte{0, 255})
+	want(t, r, []int64{0}, `SELECT n FROM entries WHERE id = ? AND context IS NULL AND time / 2 = 2`, []byte{0, 255})
+	want(t, r, []int64{3}, `SELECT id FROM sessions WHERE row = x'' AND name IS NULL`)
 	want(t, r, []string{"Tschüß ��"}, `SELECT name FROM names WHERE name = ? AND lower(name) = lower(?)`, "Tschüß \x00\xff", "TSCHüß \x00\xff")
 	want[string](t, r, nil, `SELECT name FROM names WHERE lower(name) = lower(?)`, "TSCHÜSS")
 	want(t, r, []int64{5}, `SELECT sum(j.value) FROM sessions s, json_each(s.tools) j WHERE j.key = ?`, "ba\x00sh")
@@ -678,7 +681,7 @@ func TestBehindPgBouncer(t *testing.T) {
 		}
 	}
 	mustUpdate(t, r, func(tx room.Tx) error {
-		err := tx.InsertContext(t.Context(), "entries", "session, n, id, parent, pos, time, class, context, origin, says", "", []any{1, 0, []byte("~a"), -1, 0, 5, 0, nil, nil, nil})
+		err := tx.InsertContext(t.Context(), "entries", "session, n, id, parent, pos, time, class, context", "", []any{1, 0, []byte("~a"), -1, 0, 5, 0, nil})
 		return errors.Join(err, texts(t.Context(), tx, map[int64]string{1: "a b", 2: "b a"}))
 	})
 	want(t, r, []int64{1}, find, room.Match{Query: `body : "a b"`, Newest: 3})

@@ -58,9 +58,8 @@ CREATE TABLE coppice.index_sessions (
 	continued_to text COLLATE "C" NOT NULL DEFAULT '',
 	replaced     text COLLATE "C" NOT NULL DEFAULT '[]',
 	original     text COLLATE "C" NOT NULL DEFAULT '',
-	carrying     bigint NOT NULL DEFAULT 0,
-	carried      bigint NOT NULL DEFAULT 0,
-	markers      bigint NOT NULL DEFAULT 0,
+	begins       bigint NOT NULL DEFAULT 0,
+	elsewhere    text COLLATE "C" NOT NULL DEFAULT '{}',
 	pinned       bigint NOT NULL DEFAULT 0,
 	problems     bigint NOT NULL DEFAULT 0,
 	docs         bigint NOT NULL DEFAULT 0,
@@ -140,15 +139,11 @@ CREATE TABLE coppice.index_entries (
 	time    bigint NOT NULL,
 	class   bigint NOT NULL,
 	context bigint,
-	origin  bytea,
-	says    bytea,
 	PRIMARY KEY (tenant, session, n)
 );
 
 CREATE UNIQUE INDEX index_entry_ids ON coppice.index_entries (tenant, session, id);
 CREATE INDEX index_entry_breaks  ON coppice.index_entries (tenant, session, n) INCLUDE (parent, class) WHERE parent <> n - 1 OR class NOT IN (0, 5, 7);
-CREATE INDEX index_entry_origins ON coppice.index_entries (tenant, session, origin) WHERE origin IS NOT NULL;
-CREATE INDEX index_entry_says    ON coppice.index_entries (tenant, session, says) WHERE says IS NOT NULL;
 CREATE INDEX index_entry_remarks ON coppice.index_entries (tenant, session, n) WHERE class = 5;
 
 CREATE TABLE coppice.index_damage (
@@ -169,7 +164,7 @@ CREATE TABLE coppice.index_docs (
 	role    bigint NOT NULL,
 	tool    bigint NOT NULL,
 	model   bigint NOT NULL,
-	carried bigint NOT NULL DEFAULT 0,
+	elsewhere bigint NOT NULL DEFAULT 0,
 	len     bigint NOT NULL,
 	tf      bytea,
 	late    bigint NOT NULL DEFAULT 0,
@@ -183,7 +178,7 @@ CREATE TABLE coppice.index_silent (
 	time    bigint NOT NULL,
 	role    bigint NOT NULL,
 	model   bigint NOT NULL,
-	carried bigint NOT NULL,
+	elsewhere bigint NOT NULL DEFAULT 0,
 	PRIMARY KEY (tenant, session, entry)
 );
 

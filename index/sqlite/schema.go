@@ -58,7 +58,7 @@ CREATE TABLE sessions (
 	native       TEXT NOT NULL DEFAULT '', -- of an import: the id in the program that it comes from
 	title        TEXT NOT NULL DEFAULT '',
 	given        TEXT NOT NULL DEFAULT '', -- the name; the title, if there is one
-	renamed      INTEGER NOT NULL DEFAULT 0, -- 1: somebody gave it a name or took it away: given is the name, or ''
+	renamed      INTEGER NOT NULL DEFAULT 0, -- the number after that of the last entry that gave it a name or took it away; 0: none did
 	first        TEXT NOT NULL DEFAULT '', -- the title otherwise
 	worth        INTEGER NOT NULL DEFAULT 0, -- of first: see index/title.go
 	sort_title   TEXT NOT NULL DEFAULT '',
@@ -84,9 +84,8 @@ CREATE TABLE sessions (
 	continued_to TEXT NOT NULL DEFAULT '',
 	replaced     TEXT NOT NULL DEFAULT '[]', -- what was continued_to before
 	original     TEXT NOT NULL DEFAULT '', -- the first session of its chain, as its marker says
-	carrying     INTEGER NOT NULL DEFAULT 0, -- 1: what comes next may be carried over
-	carried      INTEGER NOT NULL DEFAULT 0, -- messages that were
-	markers      INTEGER NOT NULL DEFAULT 0, -- of them, those that only say so
+	begins       INTEGER NOT NULL DEFAULT 0, -- 1: it continues another, and its marker has not come yet
+	elsewhere    TEXT NOT NULL DEFAULT '{}', -- its entries that count in another session of its chain
 	pinned       INTEGER NOT NULL DEFAULT 0,
 	problems     INTEGER NOT NULL DEFAULT 0,
 	docs         INTEGER NOT NULL DEFAULT 0,
@@ -153,14 +152,10 @@ CREATE TABLE entries (
 	time    INTEGER NOT NULL,
 	class   INTEGER NOT NULL,
 	context INTEGER,          -- tokens after this response; 0 after a compaction
-	origin  BLOB,             -- of a message that was carried over: the id of the one that it is a copy of; empty if it names none
-	says    BLOB,             -- of an instruction or a document: what it says
 	PRIMARY KEY (session, n)
 ) STRICT, WITHOUT ROWID;
 CREATE UNIQUE INDEX entry_ids ON entries (session, id);
 CREATE INDEX entry_breaks ON entries (session, n, parent, class) WHERE parent <> n - 1 OR class NOT IN (0, 5, 7);
-CREATE INDEX entry_origins ON entries (session, origin) WHERE origin IS NOT NULL;
-CREATE INDEX entry_says ON entries (session, says) WHERE says IS NOT NULL;
 CREATE INDEX entry_remarks ON entries (session, n) WHERE class = 5;
 
 -- What looks like ids in damaged lines: an entry that is missing was probably lost
@@ -182,7 +177,7 @@ CREATE TABLE docs (
 	role    INTEGER NOT NULL, -- names; 0 is none
 	tool    INTEGER NOT NULL,
 	model   INTEGER NOT NULL,
-	carried INTEGER NOT NULL DEFAULT 0, -- 1: a copy, which another session of the chain has, unless that is missing; 2: the marker
+	elsewhere INTEGER NOT NULL DEFAULT 0, -- 1: the entry counts in another session of the chain
 	len     INTEGER NOT NULL, -- in tokens
 	tf      BLOB,             -- the tokens that occur more than once: see index/rank.go
 	late    INTEGER NOT NULL DEFAULT 0 -- by how many seconds the id is after the time: see insertLate
@@ -196,7 +191,7 @@ CREATE TABLE silent (
 	time    INTEGER NOT NULL,
 	role    INTEGER NOT NULL, -- names; 0 is none
 	model   INTEGER NOT NULL,
-	carried INTEGER NOT NULL, -- as in docs
+	elsewhere INTEGER NOT NULL DEFAULT 0, -- as in docs
 	PRIMARY KEY (session, entry)
 ) STRICT, WITHOUT ROWID;
 
