@@ -32,7 +32,6 @@ func backupCommand(a *app) *cobra.Command {
 			"  coppice backup ~/coppice.tar.zst\n" +
 			"  coppice backup --verify ~/coppice.tar.zst",
 		GroupID: "keep",
-		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if verify {
 				return a.runVerify(cmd.Context(), args[0])

@@ -18,13 +18,8 @@ func branchCommand(a *app) *cobra.Command {
 			"prints the command that takes you back. The branch you leave is kept. With\n" +
 			"--summary, a new entry tells the model what happened on it; with --summarise, the\n" +
 			"model in the settings (coppice config) writes that entry.",
-		GroupID:           "tree",
-		Args:              cobra.ExactArgs(2),
-		ValidArgsFunction: a.completeEntryOf,
+		GroupID: "tree",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := checkEntries(args[1:]); err != nil {
-				return err
-			}
 			request, err := auto.request(a)
 			if err != nil {
 				return err

@@ -85,7 +85,7 @@ func (a *app) run(ctx context.Context, args []string) int {
 	root.SetErr(a.err)
 	var unknown error // what help was asked for and is not there
 	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) {
-		if name := a.commandTyped(cmd); name != "" && name != "help" {
+		if name := commandTyped(cmd); name != "" {
 			unknown = unknownCommand(cmd, name)
 			return
 		}
@@ -93,7 +93,6 @@ func (a *app) run(ctx context.Context, args []string) int {
 	})
 	err := cmp.Or(root.ExecuteContext(ctx), unknown)
 	if err != nil {
-		err = plainGroup(err)
 		a.reportError(err)
 	}
 	if err != nil && (ctx.Err() != nil || errors.Is(err, context.Canceled)) {
@@ -130,7 +129,6 @@ func (a *app) rootCommand() *cobra.Command {
 			"  coppice ls\n" +
 			"  coppice tree ID\n" +
 			"  coppice search \"that thing\"",
-		Args: refuseUnknown,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if shown, err := a.showUI(cmd.Context()); shown {
 				return err
@@ -146,6 +144,9 @@ func (a *app) rootCommand() *cobra.Command {
 			}
 			if cmd.Flags().Changed("server") && (a.flags.dir != "" || !home.IsAway(a.flags.server)) {
 				return usageError{errors.New("--server is the address of a server, such as https://host:8443, and takes the place of --dir")}
+			}
+			if err := checkGroups(cmd); err != nil {
+				return err
 			}
 			a.where = a.flags.where()
 			return a.settle()
@@ -173,11 +174,8 @@ func (a *app) rootCommand() *cobra.Command {
 	root.SetHelpCommand(helpCommand())
 	root.InitDefaultCompletionCmd()
 	for _, cmd := range root.Commands() {
-		if cmd.HasSubCommands() {
-			cmd.Args = refuseUnknown
-			if !cmd.Runnable() {
-				cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
-			}
+		if cmd.HasSubCommands() && !cmd.Runnable() {
+			cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 		}
 		if cmd.Name() == "completion" {
 			cmd.Short = "Print the completion script for a shell"
@@ -187,7 +185,7 @@ func (a *app) rootCommand() *cobra.Command {
 		cmd.SuggestFor = otherNames[cmd.Name()]
 	}
 	a.pageLong(root)
-	plainUsage(root)
+	a.plainUsage(root)
 	root.InitDefaultVersionFlag()
 	root.Flags().Lookup("version").Usage = "print the version"
 	root.SetFlagErrorFunc(a.plainFlag)

@@ -21,13 +21,9 @@ func compareCommand(a *app) *cobra.Command {
 			"what only the first has (-) and what only the second has (+). Two sessions, such as\n" +
 			"a fork and its original, are compared by the paths to their leaves. If tools were\n" +
 			"used, it ends with how many calls, changed files and errors each has, and the cost.",
-		GroupID:           "read",
-		Args:              cobra.RangeArgs(2, 3),
-		ValidArgsFunction: a.completeEntryOf,
+		GroupID: "read",
+		Args:    cobra.RangeArgs(2, 3),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := checkEntries(args[1:]); err != nil {
-				return err
-			}
 			r := home.CompareRequest{Session: args[0], Other: args[1]}
 			if len(args) == 3 {
 				r = home.CompareRequest{Session: args[0], A: args[1], B: args[2]}

@@ -46,6 +46,23 @@ func (a *app) completeSession(most int) cobra.CompletionFunc {
 	}
 }
 
+// completionFor completes the arguments of a command that calls them by these names.
+func (a *app) completionFor(names []string) cobra.CompletionFunc {
+	switch {
+	case len(names) == 0:
+		return nil
+	case len(names) > 1 && namesEntry(names[1]):
+		return a.completeEntryOf
+	}
+	switch names[0] {
+	case "ID", "[ID", "[ID]":
+		return a.completeSession(1)
+	case "ID…", "[ID…]":
+		return a.completeSession(0)
+	}
+	return nil
+}
+
 // completeEntries offers, for a flag, the labels and the ends of the branches of
 // the session in the first argument.
 func (a *app) completeEntries(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {

@@ -25,7 +25,6 @@ func configCommand(a *app) *cobra.Command {
 			"GEMINI_API_KEY) or from a command (key_command); the key itself is not a setting.\n" +
 			"Until you choose a model, a built-in one answers, which repeats what it hears.",
 		GroupID: "about",
-		Args:    cobra.NoArgs,
 	}
 	cmd.AddCommand(configGetCommand(a), configPathCommand(a), configSetCommand(a), configUnsetCommand(a), configTrustCommand(a), configUntrustCommand(a))
 	return withDefault(cmd, configShowCommand(a))
@@ -39,7 +38,6 @@ func configShowCommand(a *app) *cobra.Command {
 		Short:   "Print the effective settings",
 		Long: "Prints every setting. A flag wins over the environment, the environment over the\n" +
 			"file, the file over the default; --origin tells which it was.",
-		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error { return a.showConfig(origin) },
 	}
 	cmd.Flags().BoolVar(&origin, "origin", false, "where each value comes from")
@@ -76,7 +74,6 @@ func configPathCommand(a *app) *cobra.Command {
 	return a.withJSON(&cobra.Command{
 		Use:   "path",
 		Short: "Print where the configuration file is, or would be",
-		Args:  cobra.NoArgs,
 		// It must work whatever is in the file.
 		PersistentPreRunE: func(*cobra.Command, []string) error { return nil },
 		RunE: func(*cobra.Command, []string) error {
@@ -94,7 +91,6 @@ func configGetCommand(a *app) *cobra.Command {
 		Use:   "get KEY",
 		Short: "Print one setting",
 		Long:  "Prints the value of a setting that is in effect.",
-		Args:  cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			all := a.settings.All()
 			at := slices.IndexFunc(all, func(s home.Setting) bool { return s.Key == args[0] })
@@ -122,7 +118,6 @@ func configSetCommand(a *app) *cobra.Command {
 			"provider also removes settings that belong to the old one, such as base_url and\n" +
 			"key_command; the command says which. tools, allow, deny and mcp are lists, and take\n" +
 			"several values.",
-		Args: cobra.MinimumNArgs(2),
 		// It must work when the file has a wrong value, to set it right.
 		PersistentPreRunE: func(*cobra.Command, []string) error { return nil },
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -139,7 +134,6 @@ func configUnsetCommand(a *app) *cobra.Command {
 		Use:   "unset KEY",
 		Short: "Remove a setting from the configuration file",
 		Long:  "Removes a setting from the configuration file, so that its default applies again.",
-		Args:  cobra.ExactArgs(1),
 		// It must work when the file has a wrong value, to be rid of it.
 		PersistentPreRunE: func(*cobra.Command, []string) error { return nil },
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -182,7 +176,6 @@ func configTrustCommand(a *app) *cobra.Command {
 			"files, or the file with the instructions, changes. Directories below use them too,\n" +
 			"down to the next one with its own files or its own Git repository. Outside of\n" +
 			"repositories, a directory uses only the files in it.",
-		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if list && len(args) > 0 {
 				return usageError{errors.New("--list lists all directories, and takes none")}
@@ -250,7 +243,6 @@ func configUntrustCommand(a *app) *cobra.Command {
 		Use:   "untrust [DIR]",
 		Short: "Stop trusting a project's own settings",
 		Long:  "Stops trusting a directory, or the nearest one above it that you trusted.",
-		Args:  cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			dir, err := filepath.Abs(strings.Join(args, ""))
 			if err != nil {

@@ -23,7 +23,6 @@ func demoCommand(a *app) *cobra.Command {
 			"DIR defaults to the directory of the sessions.",
 		Example:           "  coppice demo /tmp/demo && export COPPICE_HOME=/tmp/demo",
 		GroupID:           "about",
-		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: cobra.FixedCompletions(nil, cobra.ShellCompDirectiveFilterDirs),
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.runDemo(cmd.Context(), args, force) },
 	}

@@ -60,7 +60,7 @@ func kindOfError(err error) home.Kind {
 	switch {
 	case errors.Is(err, errPartial):
 		return home.KindPartial
-	case errors.As(err, &usage), isCobraUsage(err):
+	case errors.As(err, &usage):
 		return home.KindInvalid
 	}
 	return home.KindOf(err)
@@ -126,18 +126,4 @@ func (t *talk) failureJSON(err error) (e errorJSON) {
 	e.Error.Kind, e.Error.Field = kindOfError(err), home.Describe(err).Field
 	e.Error.Message, e.Error.Hint = t.explain(err)
 	return e
-}
-
-// isCobraUsage recognises the complaints of the flag parser, which have no type.
-func isCobraUsage(err error) bool {
-	text := err.Error()
-	for _, begin := range []string{
-		"unknown command", "unknown flag", "unknown shorthand", "flag needs an argument", "invalid argument",
-		"accepts ", "requires at least", "requires at most", "required flag", "if any flags in the group", "at least one of the flags",
-	} {
-		if strings.HasPrefix(text, begin) {
-			return true
-		}
-	}
-	return false
 }

@@ -19,9 +19,7 @@ func forkCommand(a *app) *cobra.Command {
 			"does not change.\n\n" +
 			"A conversation that spans several sessions is copied as a whole, into one\n" +
 			"session; --link copies only the session you name.",
-		GroupID:           "tree",
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: a.completeSession(1),
+		GroupID: "tree",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r.Session = args[0]
 			return a.runFork(cmd.Context(), r)

@@ -2,11 +2,8 @@ package cli
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/spf13/cobra"
-
-	"github.com/coppice-dev/coppice/home"
 )
 
 // limitFlag adds -n, which means the same in every command that lists something:
@@ -25,13 +22,4 @@ func limitIn(n int) (int, error) {
 		return -1, nil
 	}
 	return n, nil
-}
-
-// checkEntries refuses an entry whose name is empty. Probably a shell variable is not
-// set, and using the default would be wrong.
-func checkEntries(given []string) error {
-	if slices.Contains(given, "") {
-		return usageError{fmt.Errorf("the name of an entry is empty; give an id, a label, or %s", home.Leaf)}
-	}
-	return nil
 }

@@ -17,35 +17,8 @@ func argumentOf(f *pflag.Flag) string {
 		name, _ := pflag.UnquoteUsage(f)
 		return strings.ToUpper(name)
 	}
-	switch f.Name {
-	case "at", "leaf", "pick", "first-kept", "raw":
-		return "ENTRY"
-	case "server":
-		return "URL"
-	case "dir", "cwd":
-		return "DIR"
-	case "output":
-		return "FILE"
-	case "since", "until":
-		return "TIME"
-	case "session", "parent":
-		return "ID"
-	case "summary", "title", "instructions":
-		return "TEXT"
-	case "agent", "counter", "file", "project":
-		return "NAME"
-	case "to":
-		return "FORMAT"
-	case "relation":
-		return "REL"
-	case "after":
-		return "CURSOR"
-	case "sort":
-		return "BY"
-	case "redact":
-		return "BOOL"
-	case "color":
-		return "WHEN"
+	if takes := flagTakes[f.Name]; takes != "" {
+		return takes
 	}
 	switch kind {
 	case "int", "int64", "count":
@@ -54,4 +27,13 @@ func argumentOf(f *pflag.Flag) string {
 		return "TIME"
 	}
 	return strings.ToUpper(f.Name[strings.LastIndexByte(f.Name, '-')+1:])
+}
+
+// flagTakes is what flags of a name take wherever they are.
+var flagTakes = map[string]string{
+	"at": "ENTRY", "leaf": "ENTRY", "pick": "ENTRY", "first-kept": "ENTRY", "raw": "ENTRY",
+	"server": "URL", "dir": "DIR", "cwd": "DIR", "output": "FILE", "session": "ID", "parent": "ID",
+	"since": "TIME", "until": "TIME", "summary": "TEXT", "title": "TEXT", "instructions": "TEXT",
+	"agent": "NAME", "counter": "NAME", "file": "NAME", "project": "NAME", "to": "FORMAT",
+	"relation": "REL", "after": "CURSOR", "sort": "BY", "redact": "BOOL", "color": "WHEN",
 }

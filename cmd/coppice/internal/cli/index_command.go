@@ -17,7 +17,6 @@ func indexCommand(a *app) *cobra.Command {
 	cmd = withDefault(cmd, a.withJSON(&cobra.Command{
 		Use:   "status",
 		Short: "Show what the index holds",
-		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.withHome(cmd.Context(), false, func(h *home.Home) error {
 				s, err := h.Upkeep.IndexStatus(cmd.Context())
@@ -35,7 +34,6 @@ func indexCommand(a *app) *cobra.Command {
 	cmd.AddCommand(a.withJSON(&cobra.Command{
 		Use:   "rebuild",
 		Short: "Rebuild the index from the sessions",
-		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.withHome(cmd.Context(), false, func(h *home.Home) error {
 				r, err := h.Upkeep.RebuildIndex(cmd.Context())

@@ -37,7 +37,6 @@ func ipcCommand(a *app) *cobra.Command {
 			"  echo '{\"type\":\"session_list\",\"limit\":3}' | nc -N -U ~/coppice.sock\n" +
 			"  coppice ipc --stdio < requests.jsonl",
 		GroupID: "serve",
-		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return a.runIPC(cmd.Context(), &f) },
 	}
 	cmd.Flags().StringVar(&f.socket, "socket", "", "the path of the socket")

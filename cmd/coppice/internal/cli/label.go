@@ -18,13 +18,8 @@ func labelCommand(a *app) *cobra.Command {
 		Short: "Give an entry a name",
 		Long: "Gives an entry a label, which you can use wherever a command takes an entry. An\n" +
 			"empty TEXT removes the label; - reads it from standard input.",
-		GroupID:           "organise",
-		Args:              cobra.MinimumNArgs(3),
-		ValidArgsFunction: a.completeEntryOf,
+		GroupID: "organise",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := checkEntries(args[1:2]); err != nil {
-				return err
-			}
 			return a.runLabel(cmd.Context(), home.LabelRequest{Session: args[0], Entry: args[1], Label: strings.Join(args[2:], " ")})
 		},
 	})
@@ -60,9 +55,7 @@ func renameCommand(a *app) *cobra.Command {
 		Long: "Gives a session a display name; - reads it from standard input. An empty NAME\n" +
 			"removes the name. With --auto, the model in the settings (coppice config) reads the\n" +
 			"conversation and chooses one.",
-		GroupID:           "organise",
-		Args:              cobra.MinimumNArgs(1),
-		ValidArgsFunction: a.completeSession(1),
+		GroupID: "organise",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			request, err := auto.request(a)
 			if err != nil {

@@ -11,7 +11,6 @@ func manCommand(a *app) *cobra.Command {
 		Use:    "man",
 		Short:  "Print the manual page",
 		Hidden: true, // it is for those who pack archives
-		Args:   cobra.NoArgs,
 		// It must work whatever is in the configuration.
 		PersistentPreRunE: func(*cobra.Command, []string) error { return nil },
 		RunE: func(cmd *cobra.Command, _ []string) error {

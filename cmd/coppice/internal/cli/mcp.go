@@ -35,7 +35,6 @@ func mcpCommand(a *app) *cobra.Command {
 		Example: "  coppice mcp install claude-code\n" +
 			"  coppice mcp --read-only --import",
 		GroupID: "serve",
-		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return a.runMCP(cmd.Context(), &f) },
 	}
 	f.register(cmd)

@@ -71,7 +71,6 @@ func mcpUninstallCommand(a *app) *cobra.Command {
 		Long: "Removes what coppice mcp install wrote, and nothing else; a file that it made is\n" +
 			"deleted if there is nothing else in it. It shows the change and asks before it\n" +
 			"writes.",
-		Args: cobra.MinimumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			return a.eachAgent(args, &f, func(p *install.Program, m install.Machine) (*install.Change, error) { return p.Remove(m, f.name) },
 				"%s does not have it: %s", "%s no longer has it: %s")

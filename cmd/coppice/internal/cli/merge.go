@@ -18,14 +18,9 @@ func mergeCommand(a *app) *cobra.Command {
 			"some of its messages, or both. The messages stay where they are.\n\n" +
 			"With --from, the branch belongs to another session; by default it is the one that\n" +
 			"session ends with. Its messages are first copied here, as a branch.",
-		Example:           "coppice merge nightly 3f2a --summary 'caching helps'\ncoppice merge tokenizer --from table --pick leaf",
-		GroupID:           "tree",
-		Args:              cobra.RangeArgs(1, 2),
-		ValidArgsFunction: a.completeEntryOf,
+		Example: "coppice merge nightly 3f2a --summary 'caching helps'\ncoppice merge tokenizer --from table --pick leaf",
+		GroupID: "tree",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := checkEntries(args[1:]); err != nil {
-				return err
-			}
 			r.Session = args[0]
 			if len(args) == 2 {
 				r.From = args[1]

@@ -28,7 +28,6 @@ func migrateCommand(a *app) *cobra.Command {
 			"  COPPICE_HOME='postgres://owner@db/agents?tenant=team' coppice migrate\n" +
 			"  coppice migrate --blobs 's3://bucket/sessions?endpoint=https://minio.example.com'",
 		GroupID: "keep",
-		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return a.runMigrate(cmd.Context(), blobs) },
 	}
 	cmd.Flags().StringVar(&blobs, "blobs", "", "where blobs go: a directory, s3://bucket/prefix or database")

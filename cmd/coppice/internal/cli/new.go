@@ -17,7 +17,6 @@ func newCommand(a *app) *cobra.Command {
 		Use:     "new",
 		Short:   "Start a session and print its id",
 		GroupID: "write",
-		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if cmd.Flags().Changed("key") && r.Key == "" {
 				return usageError{errors.New("--key is empty")}

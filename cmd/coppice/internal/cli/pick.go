@@ -20,12 +20,12 @@ import (
 
 // picking lets a person at a terminal who gave a command no ID choose one from a list.
 func (a *app) picking(cmd *cobra.Command) *cobra.Command {
-	check, run := cmd.Args, cmd.RunE
+	run := cmd.RunE
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 && a.canPick() {
 			return nil
 		}
-		return check(cmd, args)
+		return fits(cmd, args)
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {

@@ -23,9 +23,7 @@ func (a *app) pinning(use, short string, pinned bool) *cobra.Command {
 		Short: short,
 		Long: short + ".\n\nRetention never removes a pinned session, and rm refuses to remove one unless\n" +
 			"you pass --force.",
-		GroupID:           "organise",
-		Args:              cobra.MinimumNArgs(1),
-		ValidArgsFunction: a.completeSession(0),
+		GroupID: "organise",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withHome(cmd.Context(), false, func(h *home.Home) error {
 				return a.eachSession(cmd.Context(), h, home.DistinctRequest{Sessions: args, Link: true}, func(id string) error { return a.setPinned(cmd.Context(), h, id, pinned) })

@@ -26,7 +26,6 @@ func restoreCommand(a *app) *cobra.Command {
 		Example: "  coppice restore ~/coppice.tar.zst\n" +
 			"  coppice restore /media/usb/coppice --dir /srv/sessions",
 		GroupID: "keep",
-		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r.From = args[0]
 			return a.runRestore(cmd.Context(), r)

@@ -26,7 +26,6 @@ func retainCommand(a *app) *cobra.Command {
 		Example: "  coppice retain --older-than 90d --dry-run\n" +
 			"  coppice retain --max-count 1000",
 		GroupID: "organise",
-		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			r := home.RetainRequest{OlderThan: home.Age(olderThan.Duration), DryRun: dryRun}
 			if cmd.Flags().Changed("max-count") {

@@ -17,13 +17,8 @@ func revertCommand(a *app) *cobra.Command {
 			"it undoes the latest compaction, so that the model again sees what the compaction\n" +
 			"replaced. Reverting a revert brings the change back.\n\n" +
 			"What was said stays. To continue from an earlier entry, use coppice branch.",
-		GroupID:           "tree",
-		Args:              cobra.RangeArgs(1, 2),
-		ValidArgsFunction: a.completeEntryOf,
+		GroupID: "tree",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := checkEntries(args[1:]); err != nil {
-				return err
-			}
 			r := home.RevertRequest{Session: args[0]}
 			if len(args) > 1 {
 				r.Entry = args[1]

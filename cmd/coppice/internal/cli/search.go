@@ -42,6 +42,7 @@ The exit code is 1 if nothing was found.`,
 			"  coppice search -- git commit --no-verify",
 		GroupID: "read",
 
+		Args:              cobra.ArbitraryArgs, // none with flags
 		ValidArgsFunction: a.completeFilters(index.Filters()),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 && cmd.Flags().NFlag() == 0 {

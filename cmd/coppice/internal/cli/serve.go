@@ -47,7 +47,6 @@ func serveCommand(a *app) *cobra.Command {
 			"  coppice serve --import\n" +
 			"  coppice serve --addr :8443 --host box --tls-cert c.pem --tls-key k.pem",
 		GroupID: "serve",
-		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return a.runServe(cmd.Context(), &f) },
 	}
 	flags := cmd.Flags()

@@ -17,7 +17,6 @@ func tokenCommand(a *app) *cobra.Command {
 		Long: "Clients of coppice serve need a token. A token may read, write or do everything in\n" +
 			"the home. People who must not see each other's sessions need a home each.",
 		GroupID: "serve",
-		Args:    cobra.NoArgs,
 	}
 	cmd.AddCommand(tokenAddCommand(a), tokenRevokeCommand(a))
 	return withDefault(cmd, tokenListCommand(a))
@@ -40,7 +39,6 @@ func tokenAddCommand(a *app) *cobra.Command {
 			"shown again: save it where you need it. Without --write or --admin it may only read.",
 		Example: "  coppice token add laptop --admin\n" +
 			"  coppice token add bot --write --expires 90d",
-		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			made.Name = args[0]
@@ -84,7 +82,6 @@ func tokenListCommand(a *app) *cobra.Command {
 		Use:     "ls",
 		Aliases: []string{"list"},
 		Short:   "List the tokens, but not their secrets",
-		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.withHome(cmd.Context(), false, func(h *home.Home) error { return a.listTokens(cmd.Context(), h) })
 		},
@@ -137,7 +134,6 @@ func tokenRevokeCommand(a *app) *cobra.Command {
 	return a.withJSON(&cobra.Command{
 		Use:               "revoke NAME…",
 		Short:             "Delete tokens; servers then refuse them",
-		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: a.completeTokens,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withHome(cmd.Context(), false, func(h *home.Home) error {

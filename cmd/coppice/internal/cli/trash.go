@@ -21,7 +21,6 @@ func trashCommand(a *app) *cobra.Command {
 		Use:     "trash",
 		Short:   "See, restore or delete removed sessions",
 		GroupID: "organise",
-		Args:    cobra.NoArgs,
 	}
 	cmd.AddCommand(trashRestoreCommand(a), trashEmptyCommand(a))
 	return withDefault(cmd, trashListCommand(a))
@@ -32,7 +31,6 @@ func trashListCommand(a *app) *cobra.Command {
 		Use:     "ls",
 		Aliases: []string{"list"},
 		Short:   "List what is in the trash, the latest removal first",
-		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.withHome(cmd.Context(), false, func(h *home.Home) error { return a.listTrash(cmd.Context(), h) })
 		},
@@ -93,7 +91,6 @@ func trashRestoreCommand(a *app) *cobra.Command {
 			"coppice rm takes it, which means its latest removal; last is the latest of all.\n\n" +
 			"The rest of the same conversation and the subagents that it started come back with\n" +
 			"it; --link brings back only the session you name.",
-		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: a.completeTrash,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withHome(cmd.Context(), false, func(h *home.Home) error {
@@ -157,7 +154,6 @@ func trashEmptyCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "empty",
 		Short: "Delete everything in the trash for good",
-		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.withHome(cmd.Context(), false, func(h *home.Home) error {
 				return a.emptyTrash(cmd.Context(), h, home.EmptyTrashRequest{All: !cmd.Flags().Changed("older-than"), OlderThan: home.Age(olderThan.Duration)}, yes)

@@ -26,11 +26,9 @@ func treeCommand(a *app) *cobra.Command {
 			"The ids can be used in other commands.\n\n" +
 			"Sessions that continue each other are drawn as one conversation; --link draws only\n" +
 			"the one you name.",
-		Example:           "  coppice tree 7f3a91c2\n  coppice tree 7f3a91c2 --fold 4",
-		GroupID:           "read",
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: a.completeSession(1),
-		RunE:              func(cmd *cobra.Command, args []string) error { return a.runTree(cmd, args[0], &f) },
+		Example: "  coppice tree 7f3a91c2\n  coppice tree 7f3a91c2 --fold 4",
+		GroupID: "read",
+		RunE:    func(cmd *cobra.Command, args []string) error { return a.runTree(cmd, args[0], &f) },
 	}
 	cmd.Flags().BoolVar(&f.all, "all", false, "also names, tags and labels as entries of their own")
 	cmd.Flags().IntVar(&f.fold, "fold", terminal.FoldIfLong, "fold runs of more than N entries; 0 never (default: 4 if long)")

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -9,35 +10,79 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/coppice-dev/coppice/home"
 	"github.com/coppice-dev/coppice/index"
 )
 
 // What the flag parser complains of, it says in the words of its code. Here it
 // gets ours.
 
-// plainUsage makes a command, and those below it, say what is wrong with the
-// arguments, and how the command is used. What follows --help is not its value.
-func plainUsage(cmd *cobra.Command) {
+// plainUsage completes a command and those below it by what the lines say that show how they
+// are used: how many arguments there may be, and what a shell offers for them. A command that
+// has a rule of its own keeps it. What is wrong with arguments is said with that line.
+func (a *app) plainUsage(cmd *cobra.Command) {
 	cmd.InitDefaultHelpFlag()
 	cmd.Flags().Lookup("help").Usage = "show this help"
-	if check := cmd.Args; check != nil && !cmd.HasSubCommands() {
-		cmd.Args = func(cmd *cobra.Command, args []string) error {
-			if check(cmd, args) == nil {
-				return nil
-			}
-			given := "no argument was given"
-			switch {
-			case len(args) == 1:
-				given = "one argument was given"
-			case len(args) > 1:
-				given = fmt.Sprintf("%d arguments were given", len(args))
-			}
-			return usageError{fmt.Errorf("%s; the command is: %s", given, cmd.UseLine())}
+	for _, below := range cmd.Commands() {
+		a.plainUsage(below)
+	}
+	if cmd.HasSubCommands() {
+		cmd.Args = refuseUnknown
+		return
+	}
+	if cmd.ValidArgsFunction == nil {
+		cmd.ValidArgsFunction = a.completionFor(takes(cmd))
+	}
+	check := cmd.Args
+	if check == nil {
+		check = fits
+	}
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if check(cmd, args) == nil {
+			return checkEntries(takes(cmd), args)
+		}
+		given := fmt.Sprintf("%d arguments were given", len(args))
+		switch len(args) {
+		case 0:
+			given = "no argument was given"
+		case 1:
+			given = "one argument was given"
+		}
+		return usageError{fmt.Errorf("%s; the command is: %s", given, cmd.UseLine())}
+	}
+}
+
+// takes returns what a command calls its arguments. Those that may be left out come last, in
+// brackets, and one with an ellipsis can be repeated.
+func takes(cmd *cobra.Command) []string { return strings.Fields(cmd.Use)[1:] }
+
+// fits checks the number of arguments.
+func fits(cmd *cobra.Command, args []string) error {
+	names := takes(cmd)
+	least := slices.IndexFunc(names, func(name string) bool { return strings.HasPrefix(name, "[") })
+	if least < 0 {
+		least = len(names)
+	}
+	if strings.Contains(cmd.Use, "…") {
+		return cobra.MinimumNArgs(least)(cmd, args)
+	}
+	return cobra.RangeArgs(least, len(names))(cmd, args)
+}
+
+// namesEntry reports whether an argument of this name is an entry of the session before it.
+func namesEntry(name string) bool {
+	return slices.Contains([]string{"ENTRY", "LEAF", "A", "B"}, strings.Trim(name, "[]"))
+}
+
+// checkEntries refuses an entry whose name is empty. Probably a shell variable is not
+// set, and using the default would be wrong.
+func checkEntries(names, args []string) error {
+	for i, arg := range args[:min(len(args), len(names))] {
+		if arg == "" && namesEntry(names[i]) {
+			return usageError{fmt.Errorf("the name of an entry is empty; give an id, a label, or %s", home.Leaf)}
 		}
 	}
-	for _, below := range cmd.Commands() {
-		plainUsage(below)
-	}
+	return nil
 }
 
 // plainFlag says what is wrong with a flag or its value.
@@ -45,7 +90,7 @@ func (a *app) plainFlag(cmd *cobra.Command, err error) error {
 	// Nothing after the flag was parsed, but a caller that wants JSON wants it for this
 	// error too.
 	a.flags.json = a.flags.json || a.asksFor("--json", "--json=true")
-	if name := a.commandTyped(cmd); name != "" {
+	if name := commandTyped(cmd); name != "" {
 		return unknownCommand(cmd, name) // whose flags are not known
 	}
 	if a.asksFor("-h", "--help") {
@@ -97,29 +142,11 @@ func (a *app) asksFor(names ...string) bool {
 
 // commandTyped returns what was typed where cmd expects one of its commands, or
 // "" if there is nothing, or if cmd has no commands.
-func (a *app) commandTyped(cmd *cobra.Command) string {
+func commandTyped(cmd *cobra.Command) string {
 	if !cmd.HasSubCommands() {
 		return ""
 	}
-	path := strings.Fields(cmd.CommandPath())[1:]
-	for i := 0; i < len(a.args); i++ {
-		arg := a.args[i]
-		name, isFlag := strings.CutPrefix(arg, "--")
-		switch {
-		case arg == "--":
-			return ""
-		case isFlag:
-			if f := cmd.Flag(name); f != nil && f.NoOptDefVal == "" {
-				i++ // its value
-			}
-		case strings.HasPrefix(arg, "-"):
-		case len(path) > 0 && arg == path[0]:
-			path = path[1:]
-		default:
-			return arg
-		}
-	}
-	return ""
+	return cmd.Flags().Arg(0) // as far as they were parsed
 }
 
 // unknownFlag is the error of a flag that a command does not have.
@@ -193,39 +220,32 @@ var otherNames = map[string][]string{
 	"stats":  {"cost", "usage"},
 }
 
-// plainGroup says which flags do not go together, or are missing. The parser's
-// errors about that have no type.
-func plainGroup(err error) error {
-	const exclude, need = "if any flags in the group [", "at least one of the flags in the group ["
-	const all, required = "they must all be set; missing [", "required flag(s) \""
-	text := err.Error()
-	switch {
-	case strings.HasPrefix(text, exclude) && strings.Contains(text, "none of the others can be"):
-		_, set, _ := strings.Cut(text, "none of the others can be; [")
-		set, _, _ = strings.Cut(set, "]")
-		return usageError{fmt.Errorf("%s exclude each other; give one of them", flagNames(set, "and"))}
-	case strings.HasPrefix(text, exclude) && strings.Contains(text, all):
-		names, _, _ := strings.Cut(strings.TrimPrefix(text, exclude), "]")
-		return usageError{fmt.Errorf("%s need each other; give both or none", flagNames(names, "and"))}
-	case strings.HasPrefix(text, required):
-		name, _, _ := strings.Cut(strings.TrimPrefix(text, required), "\"")
-		return usageError{fmt.Errorf("--%s is needed", name)}
-	case strings.HasPrefix(text, need):
-		names, _, _ := strings.Cut(strings.TrimPrefix(text, need), "]")
-		return usageError{fmt.Errorf("%s is needed", flagNames(names, "or"))}
+// checkGroups says which flags do not go together, or are missing. The parser's errors about
+// that have no type, so they are told apart by their words.
+func checkGroups(cmd *cobra.Command) error {
+	err := cmp.Or(cmd.ValidateRequiredFlags(), cmd.ValidateFlagGroups())
+	if err == nil {
+		return nil
 	}
-	return err
+	for _, e := range []struct{ before, after, last, wrong string }{
+		{"none of the others can be; [", "]", "and", "exclude each other; give one of them"},
+		{"if any flags in the group [", "]", "and", "need each other; give both or none"},
+		{"at least one of the flags in the group [", "]", "or", "is needed"},
+		{"required flag(s) \"", "\"", "or", "is needed"},
+	} {
+		if _, rest, ok := strings.Cut(err.Error(), e.before); ok {
+			names, _, _ := strings.Cut(rest, e.after)
+			return usageError{fmt.Errorf("%s %s", flagNames(names, e.last), e.wrong)}
+		}
+	}
+	return usageError{err}
 }
 
 // flagNames writes names of flags as a list in a sentence.
 func flagNames(names, last string) string {
-	list := strings.Fields(names)
-	for i := range list {
-		list[i] = "--" + list[i]
+	list := "--" + strings.Join(strings.Fields(names), ", --")
+	if at := strings.LastIndex(list, ", "); at >= 0 {
+		return list[:at] + " " + last + list[at+1:]
 	}
-	n := len(list) - 1
-	if n < 1 {
-		return strings.Join(list, "")
-	}
-	return strings.Join(list[:n], ", ") + " " + last + " " + list[n]
+	return list
 }

@@ -24,7 +24,6 @@ func versionCommand(a *app) *cobra.Command {
 		Use:     "version",
 		Short:   "Print the version",
 		GroupID: "about",
-		Args:    cobra.NoArgs,
 		// It must work whatever is in the configuration.
 		PersistentPreRunE: func(*cobra.Command, []string) error { return nil },
 		RunE: func(*cobra.Command, []string) error {

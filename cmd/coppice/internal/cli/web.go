@@ -41,7 +41,6 @@ func webCommand(a *app) *cobra.Command {
 			"is that of the server, and COPPICE_TOKEN signs you in.",
 		Example: "  coppice web\n  coppice web --print",
 		GroupID: "serve",
-		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return a.runWeb(cmd.Context(), &f) },
 	}
 	cmd.Flags().BoolVar(&f.print, "print", false, "print the address instead of opening a browser")
