@@ -53,7 +53,6 @@ func appendCommand(a *app) *cobra.Command {
 	flags.BoolVar(&f.request.Force, "force", false, "append a result even if no call waits for it")
 	cmd.MarkFlagsMutuallyExclusive("role", "entry")
 	_ = cmd.RegisterFlagCompletionFunc("role", cobra.FixedCompletions(session.Roles(), cobra.ShellCompDirectiveNoFileComp))
-	_ = cmd.RegisterFlagCompletionFunc("at", a.completeEntries)
 	return a.withJSON(a.withRedact(cmd))
 }
 

@@ -24,15 +24,18 @@ func (f *autoFlags) register(cmd *cobra.Command, name, what string) {
 	cmd.Flags().StringVar(&f.r.Instructions, "instructions", "", "extra instructions for the model; - is standard input")
 }
 
-// request returns what was asked for, or nil.
-func (f *autoFlags) request(a *app) (*home.AutoRequest, error) {
+// request returns what was asked for, or nil. A person may also write it themselves: text is
+// what they gave for it, and is read where they only said where it is.
+func (f *autoFlags) request(a *app, text *string) (_ *home.AutoRequest, err error) {
+	if *text, err = a.flagText(*text); err != nil {
+		return nil, err
+	}
 	if !f.on {
 		if f.r.Model != "" || f.r.Instructions != "" {
 			return nil, usageError{fmt.Errorf("--model and --instructions need --%s", f.name)}
 		}
 		return nil, nil
 	}
-	var err error
 	f.r.Instructions, err = a.flagText(f.r.Instructions)
 	return &f.r, err
 }

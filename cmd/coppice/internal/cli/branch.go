@@ -9,7 +9,7 @@ import (
 )
 
 func branchCommand(a *app) *cobra.Command {
-	var summary string
+	var r home.BranchRequest
 	var auto autoFlags
 	cmd := &cobra.Command{
 		Use:   "branch ID ENTRY",
@@ -19,43 +19,38 @@ func branchCommand(a *app) *cobra.Command {
 			"--summary, a new entry tells the model what happened on it; with --summarise, the\n" +
 			"model in the settings (coppice config) writes that entry.",
 		GroupID: "tree",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			request, err := auto.request(a)
-			if err != nil {
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			r.Session, r.Entry = args[0], args[1]
+			if r.Auto, err = auto.request(a, &r.Summary); err != nil {
 				return err
 			}
-			return a.runBranch(cmd.Context(), home.BranchRequest{Session: args[0], Entry: args[1], Summary: summary, Auto: request})
+			return a.withHome(cmd.Context(), false, func(h *home.Home) error { return a.branch(cmd.Context(), h, r) })
 		},
 	}
-	cmd.Flags().StringVar(&summary, "summary", "", "what happened on that branch; - is standard input")
+	cmd.Flags().StringVar(&r.Summary, "summary", "", "what happened on that branch; - is standard input")
 	auto.register(cmd, "summarise", "write that summary")
 	cmd.MarkFlagsMutuallyExclusive("summary", "summarise")
 	return a.withJSON(cmd)
 }
 
-func (a *app) runBranch(ctx context.Context, r home.BranchRequest) (err error) {
-	if r.Summary, err = a.flagText(r.Summary); err != nil {
+func (a *app) branch(ctx context.Context, h *home.Home, r home.BranchRequest) error {
+	moved, err := h.Entries.Branch(ctx, r)
+	if err != nil {
+		return hintEarlier(err, func(e *home.EarlierError) string {
+			return a.command("fork", []string{e.Conversation}, "--at", e.Entry) + " begins a new conversation there"
+		})
+	}
+	short, err := a.entryNames(ctx, h, moved.Session, moved.Leaf, moved.Left)
+	if err != nil {
 		return err
 	}
-	return a.withHome(ctx, false, func(h *home.Home) error {
-		moved, err := h.Entries.Branch(ctx, r)
-		if err != nil {
-			return hintEarlier(err, func(e *home.EarlierError) string {
-				return a.command("fork", []string{e.Conversation}, "--at", e.Entry) + " begins a new conversation there"
-			})
+	line := "the leaf is at " + short.Shown(moved.Leaf) + " already"
+	if moved.Moved {
+		line = "the leaf is now " + short.Shown(moved.Leaf)
+		if moved.Left != "" {
+			line += "; " + a.command("branch", []string{calling(r.Session, moved.Session), short.Name(moved.Left)}) + " goes back"
 		}
-		short, err := a.entryNames(ctx, h, moved.Session, moved.Leaf, moved.Left)
-		if err != nil {
-			return err
-		}
-		line := "the leaf is at " + short.Shown(moved.Leaf) + " already"
-		if moved.Moved {
-			line = "the leaf is now " + short.Shown(moved.Leaf)
-			if moved.Left != "" {
-				line += "; " + a.command("branch", []string{calling(r.Session, moved.Session), short.Name(moved.Left)}) + " goes back"
-			}
-			line += wroteIt(moved.Auto)
-		}
-		return a.done(moved, moved.Leaf, line)
-	})
+		line += wroteIt(moved.Auto)
+	}
+	return a.done(moved, moved.Leaf, line)
 }

@@ -12,7 +12,6 @@ import (
 	"unicode"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/coppice-dev/coppice/agent/tools"
 	chatui "github.com/coppice-dev/coppice/cmd/coppice/internal/tui/chat"
@@ -136,10 +135,9 @@ func (a *app) runChat(ctx context.Context, args []string, f *chatFlags) error {
 			return err
 		}
 	}
-	keys, _ := a.stdin.(*os.File)
-	isTyped := keys != nil && term.IsTerminal(int(keys.Fd()))
-	if f.print || a.flags.json || !isTyped || !a.isTerminal() {
-		return a.printChat(ctx, args, isTyped, f)
+	keys := terminalOf(a.stdin)
+	if f.print || a.flags.json || keys == nil || !a.isTerminal() {
+		return a.printChat(ctx, args, keys != nil, f)
 	}
 	return a.chatOnTerminal(ctx, keys, args, f)
 }

@@ -38,13 +38,13 @@ func compactCommand(a *app) *cobra.Command {
 		GroupID: "tree",
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			r.Session = args[0]
-			if r.Auto, err = auto.request(a); err != nil {
+			if r.Auto, err = auto.request(a, &r.Summary); err != nil {
 				return err
 			}
 			if cmd.Flags().Changed("keep-tokens") {
 				r.KeepTokens = &keep
 			}
-			return a.runCompact(cmd.Context(), r, keep)
+			return a.withHome(cmd.Context(), false, func(h *home.Home) error { return a.compact(cmd.Context(), h, r, keep) })
 		},
 	}
 	cmd.Flags().StringVar(&r.Summary, "summary", "", "the summary; - is standard input")
@@ -54,30 +54,24 @@ func compactCommand(a *app) *cobra.Command {
 	auto.register(cmd, "auto", "write the summary")
 	cmd.MarkFlagsMutuallyExclusive("keep-tokens", "first-kept")
 	cmd.MarkFlagsMutuallyExclusive("summary", "auto")
-	_ = cmd.RegisterFlagCompletionFunc("first-kept", a.completeEntries) // fails only for a flag that does not exist
 	return a.withJSON(a.picking(cmd))
 }
 
-func (a *app) runCompact(ctx context.Context, r home.CompactRequest, keep int) (err error) {
-	if r.Summary, err = a.flagText(r.Summary); err != nil {
+func (a *app) compact(ctx context.Context, h *home.Home, r home.CompactRequest, keep int) error {
+	plan, err := h.Entries.Compact(ctx, r)
+	if err != nil {
 		return err
 	}
-	return a.withHome(ctx, false, func(h *home.Home) error {
-		plan, err := h.Entries.Compact(ctx, r)
-		if err != nil {
-			return err
-		}
-		missed := ""
-		if plan.Over > 0 {
-			missed = fmt.Sprintf("; that is %s more than --keep-tokens %d, but no shorter cut is possible", render.Counted(plan.Over, "token", "tokens"), keep)
-		}
-		if r.DryRun {
-			return a.showPlan(ctx, h, r.Session, plan, missed)
-		}
-		return a.done(plan, plan.Entry, fmt.Sprintf("the summary replaces %s; kept: %s, about %s; %s takes it back%s%s",
-			render.Counted(plan.StandsFor, "entry", "entries"), keptIn(plan), render.Counted(plan.TokensKept, "token", "tokens"),
-			a.command("revert", []string{calling(r.Session, plan.Session)}), missed, wroteIt(plan.Auto)))
-	})
+	missed := ""
+	if plan.Over > 0 {
+		missed = fmt.Sprintf("; that is %s more than --keep-tokens %d, but no shorter cut is possible", render.Counted(plan.Over, "token", "tokens"), keep)
+	}
+	if r.DryRun {
+		return a.showPlan(ctx, h, r.Session, plan, missed)
+	}
+	return a.done(plan, plan.Entry, fmt.Sprintf("the summary replaces %s; kept: %s, about %s; %s takes it back%s%s",
+		render.Counted(plan.StandsFor, "entry", "entries"), keptIn(plan), render.Counted(plan.TokensKept, "token", "tokens"),
+		a.command("revert", []string{calling(r.Session, plan.Session)}), missed, wroteIt(plan.Auto)))
 }
 
 // showPlan prints what a compaction would do.
@@ -89,8 +83,7 @@ func (a *app) showPlan(ctx context.Context, h *home.Home, given string, plan *ho
 	if err != nil {
 		return err
 	}
-	t := a.newTable(4, "", "ENTRY", "KIND", "TOKENS", "TEXT")
-	t.right[3] = true
+	t := a.newTable("TEXT", "", "ENTRY", "KIND", ">TOKENS", "TEXT")
 	add := func(what string, entries []home.PlanEntry) {
 		for _, e := range entries {
 			t.add(what, short.Name(e.ID), e.Kind, fmt.Sprint(e.Tokens), e.Text)

@@ -23,26 +23,17 @@ func compareCommand(a *app) *cobra.Command {
 			"used, it ends with how many calls, changed files and errors each has, and the cost.",
 		GroupID: "read",
 		Args:    cobra.RangeArgs(2, 3),
-		RunE: func(cmd *cobra.Command, args []string) error {
+		RunE: a.onHome(func(ctx context.Context, h *home.Home, args []string) error {
 			r := home.CompareRequest{Session: args[0], Other: args[1]}
 			if len(args) == 3 {
 				r = home.CompareRequest{Session: args[0], A: args[1], B: args[2]}
 			}
-			return a.runCompare(cmd.Context(), r)
-		},
-	})
-}
-
-func (a *app) runCompare(ctx context.Context, r home.CompareRequest) error {
-	return a.withHome(ctx, false, func(h *home.Home) error {
-		c, err := h.Entries.Compare(ctx, r)
-		if err != nil {
-			return err
-		}
-		if a.flags.json {
-			return a.printJSON(c)
-		}
-		return a.printComparison(ctx, h, &r, c)
+			c, err := h.Entries.Compare(ctx, r)
+			if err != nil || a.flags.json {
+				return a.asJSON(c, err)
+			}
+			return a.printComparison(ctx, h, &r, c)
+		}),
 	})
 }
 
@@ -55,7 +46,7 @@ func (a *app) printComparison(ctx context.Context, h *home.Home, r *home.Compare
 	if err != nil {
 		return err
 	}
-	t := a.newTable(3, "", "ENTRY", "KIND", "TEXT")
+	t := a.newTable("TEXT", "", "ENTRY", "KIND", "TEXT")
 	add := func(sign string, entries ...session.Entry) {
 		for i := range entries {
 			t.add(sign, short.Name(entries[i].ID), render.Kind(&entries[i]), render.Gist(&entries[i], 0))

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"slices"
 	"strings"
 
@@ -16,21 +17,20 @@ import (
 // most greater than one, for as many; with 0, for all.
 func (a *app) completeSession(most int) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, begin string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		if most > 0 && len(args) >= most || a.settle() != nil {
+		if most > 0 && len(args) >= most {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		var offers []cobra.Completion
-		_ = a.withHome(cmd.Context(), false, func(h *home.Home) error { // without a home there is nothing to offer
-			found, err := h.Sessions.Suggest(cmd.Context(), home.SuggestRequest{Begin: begin})
+		offers, rule := a.offering(cmd, func(ctx context.Context, h *home.Home) (offers []cobra.Completion, err error) {
+			found, err := h.Sessions.Suggest(ctx, home.SuggestRequest{Begin: begin})
 			if err != nil {
-				return err
+				return nil, err
 			}
 			list := found.Sessions
 			names := make([]string, len(list))
 			for i := range list {
 				names[i] = list[i].Name
 			}
-			short, err := sessionNames(cmd.Context(), h, home.SessionNamesRequest{Sessions: names})
+			short, err := sessionNames(ctx, h, home.SessionNamesRequest{Sessions: names})
 			for i, name := range names {
 				offer := name // if what was typed goes on after the short name, or is the beginning of the id
 				if strings.HasPrefix(short.Name(name), begin) {
@@ -40,9 +40,9 @@ func (a *app) completeSession(most int) cobra.CompletionFunc {
 					offers = append(offers, cobra.CompletionWithDesc(offer, render.OneLine(list[i].Title, 60)))
 				}
 			}
-			return err
+			return offers, err
 		})
-		return offers, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+		return offers, rule | cobra.ShellCompDirectiveKeepOrder
 	}
 }
 
@@ -66,20 +66,30 @@ func (a *app) completionFor(names []string) cobra.CompletionFunc {
 // completeEntries offers, for a flag, the labels and the ends of the branches of
 // the session in the first argument.
 func (a *app) completeEntries(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	if len(args) == 0 || a.settle() != nil {
+	if len(args) == 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	var offers []cobra.Completion
-	_ = a.withHome(cmd.Context(), false, func(h *home.Home) error {
-		found, err := h.Entries.Suggest(cmd.Context(), home.SessionRequest{Session: args[0]})
+	return a.offering(cmd, func(ctx context.Context, h *home.Home) (offers []cobra.Completion, err error) {
+		found, err := h.Entries.Suggest(ctx, home.SessionRequest{Session: args[0]})
 		if err != nil {
-			return err
+			return nil, err
 		}
 		for _, s := range found.Entries {
 			offers = append(offers, cobra.CompletionWithDesc(s.Name, render.OneLine(s.Label+" "+s.Text, 60)))
 		}
-		return err
+		return offers, nil
 	})
+}
+
+// offering completes with what a home has, and never with the names of files. A shell has no
+// place for errors: without a home, or settings, there is nothing to offer.
+func (a *app) offering(cmd *cobra.Command, find func(ctx context.Context, h *home.Home) ([]cobra.Completion, error)) (offers []cobra.Completion, _ cobra.ShellCompDirective) {
+	if a.settle() == nil {
+		_ = a.withHome(cmd.Context(), false, func(h *home.Home) (err error) {
+			offers, err = find(cmd.Context(), h)
+			return err
+		})
+	}
 	return offers, cobra.ShellCompDirectiveNoFileComp
 }
 
@@ -123,6 +133,9 @@ func (a *app) flagOffers() map[string]cobra.CompletionFunc {
 	for filter, values := range filterValues {
 		offers[filter] = fixed(values...)
 	}
+	for _, entry := range []string{"at", "leaf", "raw", "first-kept", "pick"} {
+		offers[entry] = a.completeEntries
+	}
 	for _, filter := range []string{"agent", "project", "tag", "file", "tool", "model"} {
 		offers[filter] = a.completeFilter(filter)
 	}
@@ -144,7 +157,7 @@ var filterValues = map[string][]string{
 // completeFilter offers the values of a filter that sessions have.
 func (a *app) completeFilter(filter string) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		return a.valuesOf(cmd, filter), cobra.ShellCompDirectiveNoFileComp
+		return a.valuesOf(cmd, filter)
 	}
 }
 
@@ -161,7 +174,7 @@ func (a *app) completeFilters(filters []string) cobra.CompletionFunc {
 		filter, _ := index.FilterOf(name, value)
 		values := filterValues[filter]
 		if values == nil {
-			values = a.valuesOf(cmd, filter)
+			values, _ = a.valuesOf(cmd, filter)
 		}
 		for _, value := range values {
 			offers = append(offers, name+":"+value)
@@ -170,21 +183,17 @@ func (a *app) completeFilters(filters []string) cobra.CompletionFunc {
 	}
 }
 
-func (a *app) valuesOf(cmd *cobra.Command, filter string) (values []string) {
-	if a.settle() != nil {
-		return nil
-	}
-	_ = a.withHome(cmd.Context(), false, func(h *home.Home) error {
-		found, err := h.Sessions.FilterValues(cmd.Context(), home.FilterValuesRequest{Filter: filter})
-		if err == nil {
-			values = found.Values
+func (a *app) valuesOf(cmd *cobra.Command, filter string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	return a.offering(cmd, func(ctx context.Context, h *home.Home) ([]cobra.Completion, error) {
+		found, err := h.Sessions.FilterValues(ctx, home.FilterValuesRequest{Filter: filter})
+		if err != nil {
+			return nil, err
 		}
-		return err
+		for i, value := range found.Values {
+			found.Values[i] = plain.Flat(value) // what a session has may contain anything
+		}
+		return found.Values, nil
 	})
-	for i := range values {
-		values[i] = plain.Flat(values[i])
-	}
-	return values
 }
 
 // completeSettingName offers the names of settings.

@@ -45,26 +45,13 @@ func configShowCommand(a *app) *cobra.Command {
 }
 
 func (a *app) showConfig(origin bool) error {
-	t := a.newTable(1, "SETTING", "VALUE", "ORIGIN")
+	t := a.newTable("VALUE", "SETTING", "VALUE", "ORIGIN")
 	if !origin {
-		t = a.newTable(1, "SETTING", "VALUE")
+		t = a.newTable("VALUE", "SETTING", "VALUE")
 	}
-	for _, s := range a.settings.All() {
-		switch {
-		case a.flags.json:
-			if err := a.printJSON(s); err != nil {
-				return err
-			}
-		case origin:
-			t.add(s.Key, onLine(s.Value), s.Origin)
-		default:
-			t.add(s.Key, onLine(s.Value))
-		}
-	}
-	if a.flags.json {
-		return nil
-	}
-	return t.print()
+	return printList(a, a.settings.All(), t, func(s *home.Setting) []string {
+		return []string{s.Key, onLine(s.Value), s.Origin}[:len(t.header)]
+	})
 }
 
 // onLine writes the elements of a list on one line.
@@ -150,11 +137,8 @@ func configUnsetCommand(a *app) *cobra.Command {
 
 // sayChanged reports what was done to the file.
 func (a *app) sayChanged(changed *home.ChangedSetting, err error, words string) error {
-	if err != nil {
-		return err
-	}
-	if a.flags.json {
-		return a.printJSON(changed)
+	if err != nil || a.flags.json {
+		return a.asJSON(changed, err)
 	}
 	a.say(words, changed.Key, onLine(changed.Value), changed.Path)
 	if len(changed.Removed) > 0 {
@@ -204,11 +188,8 @@ func (a *app) trust(ctx context.Context, h *home.Home, dir string) error {
 	if p == nil {
 		return usageError{fmt.Errorf("%s has neither a .coppice.toml nor a .mcp.json", dir)}
 	}
-	if err := h.Trust(ctx, p); err != nil {
-		return err
-	}
-	if a.flags.json {
-		return a.printJSON(p)
+	if err := h.Trust(ctx, p); err != nil || a.flags.json {
+		return a.asJSON(p, err)
 	}
 	for _, line := range p.Says {
 		a.say("%s", line)
@@ -222,16 +203,15 @@ func (a *app) listTrusted(ctx context.Context, h *home.Home) error {
 	if err != nil {
 		return err
 	}
+	if a.flags.json {
+		return printObjects(a, all)
+	}
 	for _, p := range all {
-		switch {
-		case a.flags.json:
-			err = a.printJSON(p)
-		case p.Trusted:
-			err = a.print("%s", p.Path)
-		default:
-			err = a.print("%s\tchanged since", p.Path)
+		line := "%s"
+		if !p.Trusted {
+			line += "\tchanged since"
 		}
-		if err != nil {
+		if err := a.print(line, p.Path); err != nil {
 			return err
 		}
 	}

@@ -48,7 +48,6 @@ func contextCommand(a *app) *cobra.Command {
 	cmd.Flags().StringVar(&f.format, "format", "entries", "print entries (a line each) or text (all of it)")
 	f.window.register(cmd)
 	f.why.register(cmd)
-	_ = cmd.RegisterFlagCompletionFunc("leaf", a.completeEntries)
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"entries", "text"}, cobra.ShellCompDirectiveNoFileComp))
 	return a.withJSON(a.picking(cmd))
 }

@@ -25,6 +25,14 @@ func (a *app) done(result any, id, line string) error {
 	return a.print("%s", id)
 }
 
+// asJSON ends a command that failed, or whose result a program reads.
+func (a *app) asJSON(result any, err error) error {
+	if err != nil {
+		return err
+	}
+	return a.printJSON(result)
+}
+
 // made is done for commands that programs call all the time: in a pipe they print
 // the id, and nothing else.
 func (a *app) made(result any, id, line string) error {

@@ -63,7 +63,6 @@ func exportCommand(a *app) *cobra.Command {
 	cmd.MarkFlagsMutuallyExclusive("to", "format")
 	_ = cmd.RegisterFlagCompletionFunc("to", cobra.FixedCompletions(home.ProgramFormats(), cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(home.ExportFormats(), cobra.ShellCompDirectiveNoFileComp))
-	_ = cmd.RegisterFlagCompletionFunc("leaf", a.completeEntries)
 	return a.withJSON(cmd)
 }
 
@@ -172,7 +171,7 @@ func (a *app) exportAll(ctx context.Context, h *home.Home, r home.ExportAllReque
 		if a.flags.json {
 			return a.printJSON(done)
 		}
-		if err := a.printPaths(done); err != nil {
+		if err := a.printLines(done.Paths); err != nil {
 			return err
 		}
 		a.sayOnward(done)
@@ -219,7 +218,7 @@ func (a *app) printExported(done *home.ExportResult, f *exportFlags) error {
 		}
 		return nil
 	}
-	if err := a.printPaths(done); err != nil {
+	if err := a.printLines(done.Paths); err != nil {
 		return err
 	}
 	a.sayOnward(done)
@@ -266,26 +265,15 @@ func (a *app) sayLosses(losses []home.ExportLoss) {
 	}
 }
 
-func (a *app) printPaths(done *home.ExportResult) error {
-	for _, path := range done.Paths {
-		if err := a.print("%s", path); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // hintExport says what a flag can do about an error.
 func (a *app) hintExport(err error, f *exportFlags) error {
 	switch kind := home.KindOf(err); {
 	case kind == home.KindExists && f.to != "":
 		return hinted(err, "--force replaces it and keeps it as .bak; -o writes elsewhere")
-	case kind == home.KindExists:
-		return hinted(err, "--force overwrites it")
 	case errors.Is(err, home.ErrIncomplete):
 		return hinted(err, a.command("fsck", nil)+" says more; md and html show what is left, and jsonl without --inline has the log as it is")
 	case kind == home.KindInvalid && f.format == "" && f.to == "" && f.out != "":
 		return hinted(err, "--format names one: "+strings.Join(home.ExportFormats(), ", "))
 	}
-	return err
+	return hintForce(err)
 }

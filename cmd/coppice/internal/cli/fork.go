@@ -20,26 +20,19 @@ func forkCommand(a *app) *cobra.Command {
 			"A conversation that spans several sessions is copied as a whole, into one\n" +
 			"session; --link copies only the session you name.",
 		GroupID: "tree",
-		RunE: func(cmd *cobra.Command, args []string) error {
+		RunE: a.onHome(func(ctx context.Context, h *home.Home, args []string) error {
 			r.Session = args[0]
-			return a.runFork(cmd.Context(), r)
-		},
+			forked, err := h.Sessions.Fork(ctx, r)
+			if err != nil {
+				return err
+			}
+			if len(forked.Missing) > 0 { // the copy lacks it, too
+				a.sayMissing(a.nameOf(ctx, h, forked.From), nil, forked.Missing)
+			}
+			return a.done(forked, forked.Session, "forked "+render.ShortID(forked.From)+" into session "+render.ShortID(forked.Session))
+		}),
 	}
 	cmd.Flags().StringVar(&r.At, "at", "", "copy only the path to this entry")
 	linkFlag(cmd, &r.Link)
-	_ = cmd.RegisterFlagCompletionFunc("at", a.completeEntries) // fails only for a flag that does not exist
 	return a.withJSON(a.picking(cmd))
-}
-
-func (a *app) runFork(ctx context.Context, r home.ForkRequest) error {
-	return a.withHome(ctx, false, func(h *home.Home) error {
-		forked, err := h.Sessions.Fork(ctx, r)
-		if err != nil {
-			return err
-		}
-		if len(forked.Missing) > 0 {
-			a.sayMissing(a.nameOf(ctx, h, forked.From), nil, forked.Missing)
-		}
-		return a.done(forked, forked.Session, "forked "+render.ShortID(forked.From)+" into session "+render.ShortID(forked.Session))
-	})
 }

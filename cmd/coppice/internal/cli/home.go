@@ -8,6 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/coppice-dev/coppice/client"
 	"github.com/coppice-dev/coppice/home"
 	"github.com/coppice-dev/coppice/render"
@@ -37,6 +39,13 @@ func (a *app) settle() (err error) {
 // closes it.
 func (a *app) withHome(ctx context.Context, create bool, f func(h *home.Home) error) error {
 	return a.withHomeAt(ctx, "", create, f)
+}
+
+// onHome makes a command of what needs the home, which must exist, and nothing before it.
+func (a *app) onHome(do func(ctx context.Context, h *home.Home, args []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		return a.withHome(cmd.Context(), false, func(h *home.Home) error { return do(cmd.Context(), h, args) })
+	}
 }
 
 // withHomeAt is withHome for another directory than the settings say.

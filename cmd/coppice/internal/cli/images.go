@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/coppice-dev/coppice/home"
 	"github.com/coppice-dev/coppice/render"
-	"github.com/coppice-dev/coppice/session"
 )
 
 type imagesFlags struct {
@@ -48,10 +48,7 @@ func (a *app) runImages(ctx context.Context, args []string, f *imagesFlags) erro
 		if len(args) == 2 {
 			return a.getImage(ctx, h, home.ImageRequest{Session: args[0], Image: args[1], Path: f.out, Force: f.force})
 		}
-		r := home.ImagesRequest{Search: f.search}
-		if len(args) == 1 {
-			r.Session = args[0]
-		}
+		r := home.ImagesRequest{Search: f.search, Session: strings.Join(args, "")}
 		found, err := h.Entries.Images(ctx, r)
 		switch {
 		case err != nil:
@@ -70,13 +67,10 @@ func (a *app) getImage(ctx context.Context, h *home.Home, r home.ImageRequest) e
 		return usageError{errors.New("a terminal cannot show an image: -o FILE writes it to a file")}
 	}
 	image, err := h.Entries.Image(ctx, r)
-	switch {
-	case err != nil:
-		if errors.Is(err, session.ErrExist) {
-			return hinted(err, "--force overwrites it")
-		}
-		return err
-	case toOut && !a.flags.json:
+	if err != nil {
+		return hintForce(err)
+	}
+	if toOut && !a.flags.json {
 		_, err := a.data.Write(image.Data)
 		return err
 	}
@@ -104,24 +98,24 @@ func (a *app) writeImages(ctx context.Context, h *home.Home, images []home.Image
 			}
 			return a.done(image, image.Path, "wrote "+image.Path)
 		})
-		if errors.Is(err, session.ErrExist) {
-			err = hinted(err, "--force overwrites it")
-		}
 		if err != nil {
-			return err
+			return hintForce(err)
 		}
 	}
 	return nil
 }
 
+// hintForce says what to do about a file that is there already.
+func hintForce(err error) error {
+	if home.KindOf(err) == home.KindExists {
+		return hinted(err, "--force overwrites it")
+	}
+	return err
+}
+
 func (a *app) printImages(ctx context.Context, h *home.Home, found *home.ImagesResult, r *home.ImagesRequest) error {
 	if a.flags.json {
-		for i := range found.Images {
-			if err := a.printJSON(found.Images[i]); err != nil {
-				return err
-			}
-		}
-		return nil
+		return printObjects(a, found.Images)
 	}
 	if len(found.Images) == 0 {
 		a.say("no images")
@@ -141,8 +135,7 @@ func (a *app) printImages(ctx context.Context, h *home.Home, found *home.ImagesR
 	if err != nil {
 		return err
 	}
-	t := a.newTable(6, "SESSION", "N", "ENTRY", "TYPE", "PIXELS", "SIZE", "TEXT")
-	t.right[1], t.right[4], t.right[5] = true, true, true
+	t := a.newTable("TEXT", "SESSION", ">N", "ENTRY", "TYPE", ">PIXELS", ">SIZE", "TEXT")
 	for i := range found.Images {
 		m := &found.Images[i]
 		pixels := ""
@@ -159,7 +152,7 @@ func (a *app) printImages(ctx context.Context, h *home.Home, found *home.ImagesR
 		t.add(a.shownID(m.Session), strconv.Itoa(m.Number), short.Name(m.Entry), m.MediaType, pixels, size, render.OneLine(m.Text, 0))
 	}
 	if r.Session != "" {
-		t.drop(0)
+		t.drop("SESSION")
 	}
 	return t.print()
 }

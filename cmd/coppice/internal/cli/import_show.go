@@ -189,19 +189,13 @@ func (p *importPrinter) programs(r *home.ImportResult) error {
 	if p.app.flags.json || p.flags.verbose || p.flags.watch {
 		return nil
 	}
-	t := p.newTable(0, "PROGRAM", "FILES", "UNCHANGED", "SESSIONS", "ENTRIES")
-	for i := 1; i < 5; i++ {
-		t.right[i] = true
-	}
+	t := p.newTable("PROGRAM", "PROGRAM", ">FILES", ">UNCHANGED", ">SESSIONS", ">ENTRIES")
 	for _, f := range r.ByFormat {
 		name := f.Format
 		if p.isTerminal() {
 			name = f.Title
 		}
 		t.add(name, strconv.Itoa(f.Files), strconv.Itoa(f.Unchanged), strconv.Itoa(f.Sessions), strconv.Itoa(f.Entries))
-	}
-	if len(t.rows) == 0 {
-		return nil
 	}
 	return t.print()
 }

@@ -129,7 +129,7 @@ func (a *app) runLs(cmd *cobra.Command, f *lsFlags, args []string) error {
 			a.sayUnknown(list.Unknown)
 			return errNothingFound
 		case a.flags.json:
-			err = a.printSessionsJSON(list.Sessions)
+			err = printObjects(a, list.Sessions)
 		default:
 			err = a.printSessions(cmd.Context(), h, list.Sessions)
 		}
@@ -216,8 +216,7 @@ func (a *app) printSessions(ctx context.Context, h *home.Home, sessions []home.S
 		return err
 	}
 	now := time.Now()
-	t := a.newTable(8, "ID", "UPDATED", "AGENT", "PROJECT", "MSGS", "TOKENS", "COST", "SIZE", "TITLE", "TAGS")
-	t.right[4], t.right[5], t.right[6], t.right[7] = true, true, true, true
+	t := a.newTable("TITLE", "ID", "UPDATED", "AGENT", "PROJECT", ">MSGS", ">TOKENS", ">COST", ">SIZE", "TITLE", "TAGS")
 	t.spare, t.least = []string{"SIZE", "TAGS", "PROJECT", "AGENT", "TOKENS", "MSGS", "COST", "UPDATED"}, 24
 	if !slices.ContainsFunc(sessions, func(s home.SessionInfo) bool { return s.Agent != sessions[0].Agent }) {
 		t.spare[2], t.spare[3] = t.spare[3], t.spare[2] // the agent says nothing where all have the same
@@ -231,10 +230,7 @@ func (a *app) printSessions(ctx context.Context, h *home.Home, sessions []home.S
 		t.add(a.paint(cyan, short.Shown(s.Name)), a.when(s.Updated, now), render.OneLine(s.Agent, maxAgent), endOf(projectNames.Shown(s.CWD), projects),
 			strconv.Itoa(s.Messages), home.ShortTokens(s), cost(s), render.Bytes(s.Size), titleWithMarks(*s), render.OneLine(strings.Join(s.Tags, " "), tags))
 	}
-	t.dropEmpty(9)
-	t.dropEmpty(6)
-	t.dropEmpty(3)
-	t.dropEmpty(2)
+	t.dropEmpty("TAGS", "COST", "PROJECT", "AGENT")
 	return t.print()
 }
 
@@ -314,13 +310,4 @@ func titleWithMarks(s home.SessionInfo) string {
 		marks = append(marks, "(damaged: coppice fsck)")
 	}
 	return strings.Join(append(marks, cmp.Or(render.OneLine(s.Title, 0), render.Untitled)), " ")
-}
-
-func (a *app) printSessionsJSON(sessions []home.SessionInfo) error {
-	for i := range sessions {
-		if err := a.printJSON(&sessions[i]); err != nil {
-			return err
-		}
-	}
-	return nil
 }

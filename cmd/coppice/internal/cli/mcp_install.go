@@ -89,22 +89,14 @@ type agentJSON struct {
 }
 
 func (a *app) listAgents(name string) error {
-	t := a.newTable(2, "AGENT", "SET UP", "FILE")
+	var agents []agentJSON
 	m := a.machine()
 	for _, p := range install.Programs() {
-		one := agentJSON{p.Name, p.Title, p.Path(m), p.Has(m, name)}
-		if a.flags.json {
-			if err := a.printJSON(one); err != nil {
-				return err
-			}
-			continue
-		}
-		t.add(one.Program, yesNo(one.Installed), one.Path)
+		agents = append(agents, agentJSON{p.Name, p.Title, p.Path(m), p.Has(m, name)})
 	}
-	if a.flags.json {
-		return nil
-	}
-	return t.print()
+	return printList(a, agents, a.newTable("FILE", "AGENT", "SET UP", "FILE"), func(one *agentJSON) []string {
+		return []string{one.Program, yesNo(one.Installed), one.Path}
+	})
 }
 
 // machine is this one, for the files of agents.

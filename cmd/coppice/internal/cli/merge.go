@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -20,45 +21,39 @@ func mergeCommand(a *app) *cobra.Command {
 			"session ends with. Its messages are first copied here, as a branch.",
 		Example: "coppice merge nightly 3f2a --summary 'caching helps'\ncoppice merge tokenizer --from table --pick leaf",
 		GroupID: "tree",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			r.Session = args[0]
-			if len(args) == 2 {
-				r.From = args[1]
-			}
-			return a.runMerge(cmd.Context(), r)
-		},
+		RunE: a.onHome(func(ctx context.Context, h *home.Home, args []string) error {
+			r.Session, r.From = args[0], strings.Join(args[1:], "")
+			return a.merge(ctx, h, r)
+		}),
 	}
 	cmd.Flags().StringVar(&r.Summary, "summary", "", "what the branch arrived at; - is standard input")
 	cmd.Flags().StringArrayVar(&r.Picks, "pick", nil, "a message of the branch to show here; can be repeated")
 	cmd.Flags().StringVar(&r.Other, "from", "", "the `ID` of the session that has the branch")
 	_ = cmd.RegisterFlagCompletionFunc("from", a.completeSession(1))
-	_ = cmd.RegisterFlagCompletionFunc("pick", a.completeEntries) // fails only for a flag that does not exist
 	return a.withJSON(cmd)
 }
 
-func (a *app) runMerge(ctx context.Context, r home.MergeRequest) (err error) {
+func (a *app) merge(ctx context.Context, h *home.Home, r home.MergeRequest) (err error) {
 	if r.Summary, err = a.flagText(r.Summary); err != nil {
 		return err
 	}
-	return a.withHome(ctx, false, func(h *home.Home) error {
-		merged, err := h.Entries.Merge(ctx, r)
-		if err != nil {
-			return hintEarlier(err, func(e *home.EarlierError) string {
-				return "only branches of the last session can be merged; " + a.command("fork", []string{e.Conversation}) +
-					" makes one session of the whole conversation, in which every branch can"
-			})
-		}
-		short, err := a.entryNames(ctx, h, merged.Session, merged.From)
-		if err != nil {
-			return err
-		}
-		what := "merged the branch that ends at " + short.Shown(merged.From)
-		if merged.Copied > 0 {
-			what += ", with " + render.Counted(merged.Copied, "message", "messages") + " copied from " + merged.Other
-		}
-		return a.done(merged, merged.Entry, what+"; "+
-			a.revertCommand(r.Session, merged.Session, merged.Entry)+" takes it back")
-	})
+	merged, err := h.Entries.Merge(ctx, r)
+	if err != nil {
+		return hintEarlier(err, func(e *home.EarlierError) string {
+			return "only branches of the last session can be merged; " + a.command("fork", []string{e.Conversation}) +
+				" makes one session of the whole conversation, in which every branch can"
+		})
+	}
+	short, err := a.entryNames(ctx, h, merged.Session, merged.From)
+	if err != nil {
+		return err
+	}
+	what := "merged the branch that ends at " + short.Shown(merged.From)
+	if merged.Copied > 0 {
+		what += ", with " + render.Counted(merged.Copied, "message", "messages") + " copied from " + merged.Other
+	}
+	return a.done(merged, merged.Entry, what+"; "+
+		a.revertCommand(r.Session, merged.Session, merged.Entry)+" takes it back")
 }
 
 // revertCommand is the command that takes an entry back. The shortest name of the entry

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -32,32 +33,13 @@ func (a *app) printModels(part string) error {
 	if err != nil {
 		return err
 	}
-	t := a.newTable(0, "MODEL", "WINDOW", "INPUT", "OUTPUT", "THINKS", "KEY", "")
-	t.right[1], t.right[2], t.right[3] = true, true, true
+	t := a.newTable("MODEL", "MODEL", ">WINDOW", ">INPUT", ">OUTPUT", "THINKS", "KEY", "")
 	t.spare = []string{"THINKS", "WINDOW"}
-	n := 0
-	for i := range found.Models {
-		m := &found.Models[i]
-		if !strings.Contains(strings.ToLower(m.Name()), part) {
-			continue
-		}
-		n++
-		switch {
-		case a.flags.json:
-			if err := a.printJSON(m); err != nil {
-				return err
-			}
-		default:
-			t.add(modelRow(m)...)
-		}
-	}
-	if n == 0 {
+	models := slices.DeleteFunc(found.Models, func(m home.KnownModel) bool { return !strings.Contains(strings.ToLower(m.Name()), part) })
+	if len(models) == 0 {
 		a.say("no model has %s in its name", part)
 	}
-	if a.flags.json || n == 0 {
-		return nil
-	}
-	return t.print()
+	return printList(a, models, t, modelRow)
 }
 
 // modelRow has what is known about a model; "-" is for what is not.

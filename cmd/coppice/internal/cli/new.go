@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"os"
 
@@ -21,25 +20,21 @@ func newCommand(a *app) *cobra.Command {
 			if cmd.Flags().Changed("key") && r.Key == "" {
 				return usageError{errors.New("--key is empty")}
 			}
-			return a.runNew(cmd.Context(), r)
+			r.CWD, _ = os.Getwd() // a session without it is still a session
+			return a.withHome(cmd.Context(), true, func(h *home.Home) error {
+				made, err := h.Sessions.Create(cmd.Context(), r)
+				if r.Key != "" && home.KindOf(err) == home.KindExists {
+					return hinted(err, "a key has one session: use it where an id goes, as in "+a.command("append", []string{r.Key}))
+				}
+				if err != nil {
+					return err
+				}
+				return a.made(made, made.Session, "began session "+render.ShortID(made.Session))
+			})
 		},
 	}
 	cmd.Flags().StringVar(&r.Title, "title", "", "its display name")
 	cmd.Flags().StringArrayVar(&r.Tags, "tag", nil, "a tag; can be repeated")
 	cmd.Flags().StringVar(&r.Key, "key", "", "your own name for it, such as telegram:123456")
 	return a.withJSON(cmd)
-}
-
-func (a *app) runNew(ctx context.Context, r home.CreateRequest) error {
-	r.CWD, _ = os.Getwd() // a session without it is still a session
-	return a.withHome(ctx, true, func(h *home.Home) error {
-		made, err := h.Sessions.Create(ctx, r)
-		if r.Key != "" && home.KindOf(err) == home.KindExists {
-			return hinted(err, "a key has one session: use it where an id goes, as in "+a.command("append", []string{r.Key}))
-		}
-		if err != nil {
-			return err
-		}
-		return a.made(made, made.Session, "began session "+render.ShortID(made.Session))
-	})
 }

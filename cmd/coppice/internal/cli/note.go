@@ -2,7 +2,6 @@ package cli
 
 import (
 	"cmp"
-	"context"
 
 	"github.com/spf13/cobra"
 
@@ -28,19 +27,15 @@ func noteCommand(a *app) *cobra.Command {
 				return err
 			}
 			r.By = cmp.Or(r.By, a.getenv("USER"), a.getenv("USERNAME"))
-			return a.runNote(cmd.Context(), r)
+			return a.withHome(cmd.Context(), false, func(h *home.Home) error {
+				left, err := h.Entries.Note(cmd.Context(), r)
+				if err != nil {
+					return err
+				}
+				return a.made(left, left.Entry, "left note "+render.ShortID(left.Entry)+" in session "+render.ShortID(left.Session))
+			})
 		},
 	}
 	cmd.Flags().StringVar(&r.By, "by", "", "who writes it, a `name` (default: yours on this machine)")
 	return a.withJSON(a.withRedact(cmd))
-}
-
-func (a *app) runNote(ctx context.Context, r home.NoteRequest) error {
-	return a.withHome(ctx, false, func(h *home.Home) error {
-		left, err := h.Entries.Note(ctx, r)
-		if err != nil {
-			return err
-		}
-		return a.made(left, left.Entry, "left note "+render.ShortID(left.Entry)+" in session "+render.ShortID(left.Session))
-	})
 }

@@ -150,8 +150,7 @@ func (h heldTalk) Write(b []byte) (int, error) {
 // pagerCommand returns the user's pager, or "" if there is none to use: standard input
 // or output is no terminal, or they want none.
 func (a *app) pagerCommand() string {
-	in, ok := a.stdin.(*os.File)
-	if a.screen == nil || !ok || !term.IsTerminal(int(in.Fd())) {
+	if a.screen == nil || terminalOf(a.stdin) == nil {
 		return ""
 	}
 	command := cmp.Or(a.getenv("COPPICE_PAGER"), a.getenv("PAGER"))

@@ -5,13 +5,11 @@ import (
 	"context"
 	"errors"
 	"io"
-	"os"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/coppice-dev/coppice/home"
 	"github.com/coppice-dev/coppice/render"
@@ -42,8 +40,7 @@ func (a *app) picking(cmd *cobra.Command) *cobra.Command {
 
 // canPick reports whether there is a person to ask.
 func (a *app) canPick() bool {
-	keys, ok := a.stdin.(*os.File)
-	return ok && term.IsTerminal(int(keys.Fd())) && a.isTerminal() && !a.flags.json
+	return terminalOf(a.stdin) != nil && a.isTerminal() && !a.flags.json
 }
 
 // maxPicked is how many conversations are offered at once.
@@ -67,7 +64,10 @@ func (a *app) pick(ctx context.Context) (id string, err error) {
 			if err := a.sayOffers(ctx, h, list, words); err != nil {
 				return err
 			}
-			line, err := readLine(ctx, lines)
+			line, err := whileWaited(ctx, func() (string, error) { return lines.ReadString('\n') })
+			if err == io.EOF { // the end of the input is an empty line
+				err = nil
+			}
 			if err != nil {
 				return err
 			}
@@ -109,24 +109,22 @@ func (a *app) sayOffers(ctx context.Context, h *home.Home, list []home.SessionIn
 	return errors.Join(err, a.err.Flush())
 }
 
-// readLine reads a line until ctx is done. The end of the input is an empty line.
-func readLine(ctx context.Context, from *bufio.Reader) (string, error) {
-	type result struct {
-		line string
-		err  error
+// whileWaited reads from a person until they answer or ctx is done. Then the program ends, and
+// with it the goroutine that still reads.
+func whileWaited[T any](ctx context.Context, read func() (T, error)) (T, error) {
+	type answer struct {
+		got T
+		err error
 	}
-	read := make(chan result, 1)
+	answers := make(chan answer, 1)
 	go func() {
-		line, err := from.ReadString('\n')
-		read <- result{line, err}
+		got, err := read()
+		answers <- answer{got, err}
 	}()
 	select {
-	case r := <-read:
-		if r.err == io.EOF {
-			r.err = nil
-		}
-		return r.line, r.err
+	case one := <-answers:
+		return one.got, one.err
 	case <-ctx.Done():
-		return "", ctx.Err() // the program ends, and the reading goroutine with it
+		return *new(T), ctx.Err()
 	}
 }

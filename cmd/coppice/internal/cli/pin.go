@@ -24,11 +24,9 @@ func (a *app) pinning(use, short string, pinned bool) *cobra.Command {
 		Long: short + ".\n\nRetention never removes a pinned session, and rm refuses to remove one unless\n" +
 			"you pass --force.",
 		GroupID: "organise",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withHome(cmd.Context(), false, func(h *home.Home) error {
-				return a.eachSession(cmd.Context(), h, home.DistinctRequest{Sessions: args, Link: true}, func(id string) error { return a.setPinned(cmd.Context(), h, id, pinned) })
-			})
-		},
+		RunE: a.onHome(func(ctx context.Context, h *home.Home, args []string) error {
+			return a.eachSession(ctx, h, home.DistinctRequest{Sessions: args, Link: true}, func(id string) error { return a.setPinned(ctx, h, id, pinned) })
+		}),
 	})
 }
 

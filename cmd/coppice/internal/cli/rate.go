@@ -33,7 +33,7 @@ func rateCommand(a *app) *cobra.Command {
 			case "":
 				return usageError{errors.New("give good, bad or none")}
 			}
-			return a.runRate(cmd.Context(), r)
+			return a.withHome(cmd.Context(), false, func(h *home.Home) error { return a.rate(cmd.Context(), h, r) })
 		},
 	}
 	cmd.Flags().StringVar(&r.Note, "note", "", "why; - is standard input")
@@ -42,19 +42,17 @@ func rateCommand(a *app) *cobra.Command {
 	return a.withJSON(cmd)
 }
 
-func (a *app) runRate(ctx context.Context, r home.RateRequest) (err error) {
+func (a *app) rate(ctx context.Context, h *home.Home, r home.RateRequest) (err error) {
 	if r.Note, err = a.flagText(r.Note); err != nil {
 		return err
 	}
-	return a.withHome(ctx, false, func(h *home.Home) error {
-		rated, err := h.Sessions.Rate(ctx, r)
-		if err != nil {
-			return err
-		}
-		line := "session " + render.ShortID(rated.Session) + " is rated " + rated.Rating
-		if rated.Rating == "" {
-			line = "session " + render.ShortID(rated.Session) + " has no rating now"
-		}
-		return a.done(rated, rated.Entry, line)
-	})
+	rated, err := h.Sessions.Rate(ctx, r)
+	if err != nil {
+		return err
+	}
+	line := "session " + render.ShortID(rated.Session) + " is rated " + rated.Rating
+	if rated.Rating == "" {
+		line = "session " + render.ShortID(rated.Session) + " has no rating now"
+	}
+	return a.done(rated, rated.Entry, line)
 }

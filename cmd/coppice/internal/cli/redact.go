@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -73,13 +72,11 @@ func redactCommand(a *app) *cobra.Command {
 // readValue reads a value that no one else should see: from a terminal without showing
 // it, or else all of standard input but for the line end.
 func (a *app) readValue(ctx context.Context) (string, error) {
-	var data []byte
-	var err error
-	if f, ok := a.stdin.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
-		data, err = a.askSecretly(ctx, int(f.Fd()))
-	} else {
-		data, err = io.ReadAll(a.stdin)
+	read := func() ([]byte, error) { return io.ReadAll(a.stdin) }
+	if keys := terminalOf(a.stdin); keys != nil {
+		read = func() ([]byte, error) { return a.askSecretly(ctx, int(keys.Fd())) }
 	}
+	data, err := read()
 	value := strings.TrimSuffix(strings.TrimSuffix(string(data), "\n"), "\r")
 	if err == nil && value == "" {
 		err = usageError{errors.New("the value is empty")}
@@ -96,21 +93,11 @@ func (a *app) askSecretly(ctx context.Context, terminal int) ([]byte, error) {
 	}
 	fmt.Fprint(a.err, "Value to take out (it is not shown): ")
 	defer fmt.Fprintln(a.err)
-	type answer struct {
-		line []byte
-		err  error
+	line, err := whileWaited(ctx, func() ([]byte, error) { return term.ReadPassword(terminal) })
+	if ctx.Err() != nil {
+		err = errors.Join(err, term.Restore(terminal, before))
 	}
-	read := make(chan answer, 1)
-	go func() {
-		line, err := term.ReadPassword(terminal)
-		read <- answer{line, err}
-	}()
-	select {
-	case got := <-read:
-		return got.line, got.err
-	case <-ctx.Done():
-		return nil, errors.Join(ctx.Err(), term.Restore(terminal, before))
-	}
+	return line, err
 }
 
 func (a *app) runRedact(cmd *cobra.Command, h *home.Home, r home.RedactRequest) error {

@@ -23,12 +23,7 @@ const maxPlaces = 5
 // with its first places, for a program with all of them.
 func (a *app) printSecrets(ctx context.Context, h *home.Home, secrets []upkeep.Secret) error {
 	if a.flags.json {
-		for _, s := range secrets {
-			if err := a.printJSON(s); err != nil {
-				return err
-			}
-		}
-		return nil
+		return printObjects(a, secrets)
 	}
 	names := render.Names{}
 	if a.width() > 0 {
@@ -37,8 +32,7 @@ func (a *app) printSecrets(ctx context.Context, h *home.Home, secrets []upkeep.S
 			return err
 		}
 	}
-	t := a.newTable(6, "ID", "KIND", "SECRET", "TIMES", "SESSION", "ENTRY", "PLACE")
-	t.right[3] = true
+	t := a.newTable("PLACE", "ID", "KIND", "SECRET", ">TIMES", "SESSION", "ENTRY", "PLACE")
 	for _, s := range secrets {
 		id, kind, preview := s.ID, s.Kind, render.OneLine(s.Preview, 0)
 		if a.width() > 0 && s.Count > 1 {
@@ -108,12 +102,7 @@ func (a *app) printReceipt(r *upkeep.RedactResult) error {
 	if a.flags.json {
 		return a.printJSON(receiptJSON{r.Receipt, r.Index})
 	}
-	for _, line := range receiptLines(r.Receipt, r.Index) {
-		if err := a.print("%s", line); err != nil {
-			return err
-		}
-	}
-	return nil
+	return a.printLines(receiptLines(r.Receipt, r.Index))
 }
 
 func receiptLines(r *clean.Receipt, index string) []string {

@@ -13,9 +13,9 @@ import (
 )
 
 func retainCommand(a *app) *cobra.Command {
+	var r home.RetainRequest
 	var olderThan age
 	var maxCount int
-	var dryRun bool
 	cmd := &cobra.Command{
 		Use:   "retain",
 		Short: "Move old sessions to the trash",
@@ -27,7 +27,7 @@ func retainCommand(a *app) *cobra.Command {
 			"  coppice retain --max-count 1000",
 		GroupID: "organise",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			r := home.RetainRequest{OlderThan: home.Age(olderThan.Duration), DryRun: dryRun}
+			r.OlderThan = home.Age(olderThan.Duration)
 			if cmd.Flags().Changed("max-count") {
 				r.MaxCount = &maxCount
 			}
@@ -36,7 +36,7 @@ func retainCommand(a *app) *cobra.Command {
 	}
 	cmd.Flags().Var(&olderThan, "older-than", "inactive for this long, such as 30d, 2w or 12h")
 	cmd.Flags().IntVar(&maxCount, "max-count", -1, "remove all but this many of the latest")
-	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only list what would be removed")
+	cmd.Flags().BoolVar(&r.DryRun, "dry-run", false, "only list what would be removed")
 	cmd.MarkFlagsOneRequired("older-than", "max-count")
 	return a.withJSON(cmd)
 }
@@ -50,26 +50,16 @@ func (a *app) runRetain(ctx context.Context, h *home.Home, r home.RetainRequest)
 	if result == nil {
 		return err
 	}
-	t := a.newTable(3, "SESSION", "UPDATED", "SIZE", "TITLE", "REASON")
+	t := a.newTable("TITLE", "SESSION", "UPDATED", ">SIZE", "TITLE", "REASON")
 	t.spare = []string{"SIZE", "UPDATED"}
-	t.right[2] = true
-	for _, s := range result.Sessions {
-		if a.flags.json {
-			if err := a.printJSON(s); err != nil {
-				return err
-			}
-			continue
-		}
+	if err := printList(a, result.Sessions, t, func(s *home.Retired) []string {
 		name := s.ID
 		if a.width() > 0 {
 			name = short.Name(s.ID)
 		}
-		t.add(name, a.when(s.Updated, time.Now()), render.Bytes(s.Size), render.OneLine(s.Title, 0), s.Reason)
-	}
-	if len(result.Sessions) > 0 && !a.flags.json {
-		if err := t.print(); err != nil {
-			return err
-		}
+		return []string{name, a.when(s.Updated, time.Now()), render.Bytes(s.Size), render.OneLine(s.Title, 0), s.Reason}
+	}); err != nil {
+		return err
 	}
 	a.sayRetained(r.DryRun, result)
 	failed := a.sumUp(1, errorsOf(result.Failed)) // whatever could be read was looked at

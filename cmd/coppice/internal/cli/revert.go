@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -18,27 +19,18 @@ func revertCommand(a *app) *cobra.Command {
 			"replaced. Reverting a revert brings the change back.\n\n" +
 			"What was said stays. To continue from an earlier entry, use coppice branch.",
 		GroupID: "tree",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			r := home.RevertRequest{Session: args[0]}
-			if len(args) > 1 {
-				r.Entry = args[1]
+		RunE: a.onHome(func(ctx context.Context, h *home.Home, args []string) error {
+			r := home.RevertRequest{Session: args[0], Entry: strings.Join(args[1:], "")}
+			reverted, err := h.Entries.Revert(ctx, r)
+			if err != nil {
+				return err
 			}
-			return a.runRevert(cmd.Context(), r)
-		},
-	})
-}
-
-func (a *app) runRevert(ctx context.Context, r home.RevertRequest) error {
-	return a.withHome(ctx, false, func(h *home.Home) error {
-		reverted, err := h.Entries.Revert(ctx, r)
-		if err != nil {
-			return err
-		}
-		short, err := a.entryNames(ctx, h, reverted.Session, reverted.Target)
-		if err != nil {
-			return err
-		}
-		return a.done(reverted, reverted.Entry, "entry "+short.Shown(reverted.Target)+" no longer counts; "+
-			a.revertCommand(r.Session, reverted.Session, reverted.Entry)+" makes it count again")
+			short, err := a.entryNames(ctx, h, reverted.Session, reverted.Target)
+			if err != nil {
+				return err
+			}
+			return a.done(reverted, reverted.Entry, "entry "+short.Shown(reverted.Target)+" no longer counts; "+
+				a.revertCommand(r.Session, reverted.Session, reverted.Entry)+" makes it count again")
+		}),
 	})
 }

@@ -69,12 +69,7 @@ func (a *app) runRm(ctx context.Context, h *home.Home, r home.RemoveRequest, all
 	if a.flags.json {
 		return errors.Join(a.printJSON(result), err)
 	}
-	for _, removal := range result.Removals {
-		if err := a.print("%s", removal); err != nil {
-			return err
-		}
-	}
-	return err
+	return errors.Join(a.printLines(result.Removals), err)
 }
 
 // adviseUnpin says how to remove a session that is pinned.

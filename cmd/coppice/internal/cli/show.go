@@ -55,9 +55,6 @@ func showCommand(a *app) *cobra.Command {
 	cmd.MarkFlagsMutuallyExclusive("card", "full")
 	cmd.MarkFlagsMutuallyExclusive("card", "link")
 	cmd.MarkFlagsMutuallyExclusive("at", "last")
-	_ = cmd.RegisterFlagCompletionFunc("at", a.completeEntries)
-	_ = cmd.RegisterFlagCompletionFunc("leaf", a.completeEntries)
-	_ = cmd.RegisterFlagCompletionFunc("raw", a.completeEntries)
 	return a.withJSON(a.picking(cmd))
 }
 

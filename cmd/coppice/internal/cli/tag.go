@@ -147,8 +147,7 @@ func (a *app) listTags(ctx context.Context) error {
 			a.say("no tags")
 			return nil
 		}
-		t := a.newTable(0, "TAG", "SESSIONS")
-		t.right[1] = true
+		t := a.newTable("TAG", "TAG", ">SESSIONS")
 		above := ""
 		for _, tag := range all.Tags {
 			shown := tag.Tag
@@ -173,7 +172,7 @@ func (a *app) autoTag(ctx context.Context, r home.AutoTagRequest) error {
 		if a.flags.json {
 			return errors.Join(a.printJSON(done), err)
 		}
-		t := a.newTable(1, "SESSION", "TITLE", "TAGS")
+		t := a.newTable("TITLE", "SESSION", "TITLE", "TAGS")
 		for _, s := range done.Tagged {
 			t.add(render.ShortID(s.Session), render.OneLine(s.Title, 0), render.OneLine(strings.Join(s.Added, " "), 0))
 		}
@@ -187,15 +186,6 @@ func (a *app) autoTag(ctx context.Context, r home.AutoTagRequest) error {
 		a.say("%s %s", verb, render.Counted(len(done.Tagged), "session", "sessions"))
 		return nil
 	})
-}
-
-func (a *app) printLines(lines []string) error {
-	for _, line := range lines {
-		if err := a.print("%s", render.OneLine(line, 0)); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 func orNone(tags []string) string {

@@ -61,13 +61,13 @@ type talk struct {
 func newTalk(out, err io.Writer, getenv func(string) string) talk {
 	return talk{
 		out: plain.NewWriter(out), err: plain.NewWriter(err), data: out, words: err, getenv: getenv,
-		screen: screenOf(out), talkScreen: screenOf(err), commands: new(madeCommands),
+		screen: terminalOf(out), talkScreen: terminalOf(err), commands: new(madeCommands),
 	}
 }
 
-// screenOf returns the terminal that w is, or nil.
-func screenOf(w io.Writer) *os.File {
-	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+// terminalOf returns the terminal that a reader or writer is, or nil.
+func terminalOf(stream any) *os.File {
+	if f, ok := stream.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 		return f
 	}
 	return nil
@@ -326,161 +326,6 @@ func (t *talk) hanging(line string, width int) string {
 // printHanging writes a line of data, on a terminal in several if it is long.
 func (t *talk) printHanging(line string) error {
 	return t.printText(t.hanging(plain.Flat(line), t.width()))
-}
-
-// table prints rows in aligned columns. So that a line fits the terminal, the elastic
-// column shrinks; then columns that may be missing are left out, those named first; and
-// if that is still too wide, all columns shrink.
-type table struct {
-	talk    *talk
-	header  []string
-	elastic int      // the column that is shortened
-	spare   []string // the headers of columns that a narrow terminal does without
-	least   int      // how many columns the elastic one should have before others go
-	right   map[int]bool
-	rows    [][]string
-}
-
-func (t *talk) newTable(elastic int, header ...string) *table {
-	return &table{talk: t, header: header, elastic: elastic, least: minElastic, right: make(map[int]bool)}
-}
-
-const (
-	columnGap = 2
-	// minElastic is how much of the elastic column must be left to be worth reading.
-	minElastic = 16
-	minColumn  = 4 // the same for any other
-)
-
-// dropEmpty leaves a column out that has nothing in it.
-func (t *table) dropEmpty(column int) {
-	if !slices.ContainsFunc(t.rows, func(row []string) bool { return row[column] != "" }) {
-		t.drop(column)
-	}
-}
-
-// drop leaves a column out.
-func (t *table) drop(column int) {
-	t.header = slices.Delete(slices.Clone(t.header), column, column+1)
-	for i := range t.rows {
-		t.rows[i] = slices.Delete(t.rows[i], column, column+1)
-	}
-	right := make(map[int]bool)
-	for at := range t.right {
-		if at < column {
-			right[at] = true
-		} else if at > column {
-			right[at-1] = true
-		}
-	}
-	t.right = right
-	if t.elastic > column {
-		t.elastic--
-	}
-}
-
-func (t *table) add(cells ...string) {
-	for i := range cells {
-		cells[i] = plain.Flat(cells[i]) // before it is measured
-	}
-	t.rows = append(t.rows, cells)
-}
-
-// print writes the table. Off a terminal the cells are separated by tabs and
-// nothing is shortened, so that cut and awk can read them.
-func (t *table) print() error {
-	if !t.talk.isTerminal() {
-		for _, row := range t.rows {
-			if err := t.talk.printText(strings.Join(row, "\t")); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	t.dropSpare()
-	widths := t.widths()
-	if err := t.printRow(t.header, widths, bold); err != nil {
-		return err
-	}
-	for _, row := range t.rows {
-		if err := t.printRow(row, widths, ""); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// natural returns how wide each column would like to be, and how wide a line is then.
-func (t *table) natural() (widths []int, total int) {
-	widths = make([]int, len(t.header))
-	total = columnGap * (len(t.header) - 1)
-	for i := range t.header {
-		widths[i] = ansi.StringWidth(t.header[i])
-		for _, row := range t.rows {
-			widths[i] = max(widths[i], ansi.StringWidth(row[i]))
-		}
-		total += widths[i]
-	}
-	return widths, total
-}
-
-// dropSpare leaves out columns until the elastic one has room for something.
-func (t *table) dropSpare() {
-	limit := t.talk.width()
-	for _, header := range t.spare {
-		widths, total := t.natural()
-		if limit == 0 || total-widths[t.elastic]+min(widths[t.elastic], t.least) <= limit {
-			return
-		}
-		if at := slices.Index(t.header, header); at >= 0 {
-			t.drop(at)
-		}
-	}
-}
-
-func (t *table) widths() []int {
-	widths, total := t.natural()
-	limit := t.talk.width()
-	if limit == 0 || total <= limit {
-		return widths
-	}
-	least := min(widths[t.elastic], minElastic)
-	total -= widths[t.elastic]
-	widths[t.elastic] = max(limit-total, least)
-	for total += widths[t.elastic]; total > limit; total-- {
-		widest := 0
-		for i := range widths {
-			if widths[i] > widths[widest] {
-				widest = i
-			}
-		}
-		if widths[widest] <= minColumn {
-			break
-		}
-		widths[widest]--
-	}
-	return widths
-}
-
-func (t *table) printRow(cells []string, widths []int, c colour) error {
-	var b strings.Builder
-	for i, cell := range cells {
-		cell = ansi.Truncate(cell, widths[i], "…")
-		pad := strings.Repeat(" ", widths[i]-ansi.StringWidth(cell))
-		if c != "" {
-			cell = t.talk.paint(c, cell)
-		}
-		if t.right[i] {
-			cell = pad + cell
-		} else {
-			cell += pad
-		}
-		b.WriteString(cell)
-		if i < len(cells)-1 {
-			b.WriteString(strings.Repeat(" ", columnGap))
-		}
-	}
-	return t.talk.print("%s", strings.TrimRight(b.String(), " "))
 }
 
 // rfc3339 writes a time for programs; "" for none.

@@ -29,7 +29,7 @@ type madeToken struct {
 }
 
 func tokenAddCommand(a *app) *cobra.Command {
-	var read, write, admin bool
+	var write, admin bool
 	var expires age
 	var made madeToken
 	cmd := &cobra.Command{
@@ -57,7 +57,7 @@ func tokenAddCommand(a *app) *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	flags.BoolVar(&read, "read", false, "it may read sessions (the default)")
+	flags.Bool("read", false, "it may read sessions (the default)")
 	flags.BoolVar(&write, "write", false, "it may also change them, and move them to the trash")
 	flags.BoolVar(&admin, "admin", false, "it may do everything")
 	flags.Var(&expires, "expires", "refuse it after this `AGE`: 30d, 12h")
@@ -82,13 +82,11 @@ func tokenListCommand(a *app) *cobra.Command {
 		Use:     "ls",
 		Aliases: []string{"list"},
 		Short:   "List the tokens, but not their secrets",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.withHome(cmd.Context(), false, func(h *home.Home) error { return a.listTokens(cmd.Context(), h) })
-		},
+		RunE:    a.onHome(a.listTokens),
 	})
 }
 
-func (a *app) listTokens(ctx context.Context, h *home.Home) error {
+func (a *app) listTokens(ctx context.Context, h *home.Home, _ []string) error {
 	all, err := token.Of(h.Store()).List(ctx)
 	if err != nil {
 		return err
@@ -98,14 +96,8 @@ func (a *app) listTokens(ctx context.Context, h *home.Home) error {
 		return nil
 	}
 	now := time.Now()
-	t := a.newTable(0, "NAME", "ACCESS", "EXPIRES", "USED")
-	for _, one := range all {
-		if a.flags.json {
-			if err := a.printJSON(one); err != nil {
-				return err
-			}
-			continue
-		}
+	t := a.newTable("NAME", "NAME", "ACCESS", "EXPIRES", "USED")
+	return printList(a, all, t, func(one *token.Token) []string {
 		expires, used := "never", "never"
 		switch {
 		case one.Expires.IsZero():
@@ -117,12 +109,8 @@ func (a *app) listTokens(ctx context.Context, h *home.Home) error {
 		if !one.Used.IsZero() {
 			used = a.when(one.Used, now)
 		}
-		t.add(one.Name, one.Access.String(), expires, used)
-	}
-	if a.flags.json {
-		return nil
-	}
-	return t.print()
+		return []string{one.Name, one.Access.String(), expires, used}
+	})
 }
 
 // revokedToken is what token revoke --json prints.
@@ -135,28 +123,23 @@ func tokenRevokeCommand(a *app) *cobra.Command {
 		Use:               "revoke NAME…",
 		Short:             "Delete tokens; servers then refuse them",
 		ValidArgsFunction: a.completeTokens,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withHome(cmd.Context(), false, func(h *home.Home) error {
-				return a.each(cmd.Context(), args, func(name string) error {
-					if err := token.Of(h.Store()).Revoke(cmd.Context(), name); err != nil {
-						return err
-					}
-					return a.done(revokedToken{name}, name, "the token "+name+" is revoked")
-				})
+		RunE: a.onHome(func(ctx context.Context, h *home.Home, args []string) error {
+			return a.each(ctx, args, func(name string) error {
+				if err := token.Of(h.Store()).Revoke(ctx, name); err != nil {
+					return err
+				}
+				return a.done(revokedToken{name}, name, "the token "+name+" is revoked")
 			})
-		},
+		}),
 	})
 }
 
-func (a *app) completeTokens(cmd *cobra.Command, _ []string, _ string) (offers []cobra.Completion, _ cobra.ShellCompDirective) {
-	if a.settle() == nil {
-		_ = a.withHome(cmd.Context(), false, func(h *home.Home) error { // without a home there is nothing to offer
-			all, err := token.Of(h.Store()).List(cmd.Context())
-			for _, one := range all {
-				offers = append(offers, cobra.CompletionWithDesc(one.Name, one.Access.String()))
-			}
-			return err
-		})
-	}
-	return offers, cobra.ShellCompDirectiveNoFileComp
+func (a *app) completeTokens(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	return a.offering(cmd, func(ctx context.Context, h *home.Home) (offers []cobra.Completion, err error) {
+		all, err := token.Of(h.Store()).List(ctx)
+		for _, one := range all {
+			offers = append(offers, cobra.CompletionWithDesc(one.Name, one.Access.String()))
+		}
+		return offers, err
+	})
 }

@@ -5,12 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/coppice-dev/coppice/home"
 	"github.com/coppice-dev/coppice/render"
@@ -31,52 +29,38 @@ func trashListCommand(a *app) *cobra.Command {
 		Use:     "ls",
 		Aliases: []string{"list"},
 		Short:   "List what is in the trash, the latest removal first",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.withHome(cmd.Context(), false, func(h *home.Home) error { return a.listTrash(cmd.Context(), h) })
-		},
+		RunE:    a.onHome(a.listTrash),
 	})
 }
 
-func (a *app) listTrash(ctx context.Context, h *home.Home) error {
+func (a *app) listTrash(ctx context.Context, h *home.Home, _ []string) error {
 	trash, err := h.Upkeep.Trash(ctx, home.TrashRequest{})
 	if err != nil {
 		return err
 	}
-	t := a.newTable(3, "SESSION", "REMOVED", "SIZE", "TITLE")
-	t.spare = []string{"SIZE"}
-	t.right[2] = true
-	names := a.trashNames(trash.Removals)
-	for i, item := range trash.Removals {
-		if !a.flags.json {
-			t.add(names[i], a.when(item.Removed, time.Now()), render.Bytes(item.Size), render.OneLine(item.Title, 60))
-			continue
-		}
-		if err := a.printJSON(item); err != nil {
-			return err
-		}
-	}
-	switch {
-	case len(trash.Removals) == 0:
+	if len(trash.Removals) == 0 {
 		a.say("the trash is empty")
-	case !a.flags.json:
-		return t.print()
 	}
-	return nil
+	t := a.newTable("TITLE", "SESSION", "REMOVED", ">SIZE", "TITLE")
+	t.spare = []string{"SIZE"}
+	names := a.trashNames(trash.Removals)
+	return printList(a, trash.Removals, t, func(item *home.Removal) []string {
+		return []string{names[item.ID], a.when(item.Removed, time.Now()), render.Bytes(item.Size), render.OneLine(item.Title, 60)}
+	})
 }
 
 // trashNames returns how to show removals: in a table for a person by the
 // beginning of the session's id, unless it was removed twice, elsewhere in full.
-func (a *app) trashNames(items []home.Removal) []string {
-	names := make([]string, len(items))
+func (a *app) trashNames(items []home.Removal) map[string]string {
+	sessions, names := make([]string, len(items)), make(map[string]string)
 	for i := range items {
-		names[i] = items[i].Session
+		sessions[i] = items[i].Session
 	}
-	short := render.ShortIDs(names)
+	short := render.ShortIDs(sessions)
 	for i := range items {
-		if a.width() > 0 && short[items[i].Session] != items[i].Session {
-			names[i] = short[items[i].Session]
-		} else {
-			names[i] = items[i].ID
+		id := items[i].Session
+		if names[items[i].ID] = items[i].ID; a.width() > 0 && short[id] != id {
+			names[items[i].ID] = short[id]
 		}
 	}
 	return names
@@ -92,17 +76,15 @@ func trashRestoreCommand(a *app) *cobra.Command {
 			"The rest of the same conversation and the subagents that it started come back with\n" +
 			"it; --link brings back only the session you name.",
 		ValidArgsFunction: a.completeTrash,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withHome(cmd.Context(), false, func(h *home.Home) error {
-				meant, err := h.Upkeep.DistinctRemovals(cmd.Context(), home.DistinctRequest{Sessions: args, Link: link})
-				if err != nil {
-					return err
-				}
-				return a.each(cmd.Context(), meant.Sessions, func(id string) error {
-					return a.restoreTrashed(cmd.Context(), h, home.RestoreRequest{Session: id, Link: link})
-				})
+		RunE: a.onHome(func(ctx context.Context, h *home.Home, args []string) error {
+			meant, err := h.Upkeep.DistinctRemovals(ctx, home.DistinctRequest{Sessions: args, Link: link})
+			if err != nil {
+				return err
+			}
+			return a.each(ctx, meant.Sessions, func(id string) error {
+				return a.restoreTrashed(ctx, h, home.RestoreRequest{Session: id, Link: link})
 			})
-		},
+		}),
 	}
 	linkFlag(cmd, &link)
 	return a.withJSON(cmd)
@@ -124,28 +106,20 @@ func (a *app) restoreTrashed(ctx context.Context, h *home.Home, r home.RestoreRe
 	if a.flags.json {
 		return errors.Join(a.printJSON(back), err)
 	}
-	for _, name := range append([]string{back.Session}, back.With...) {
-		err = errors.Join(err, a.print("%s", name))
-	}
-	return err
+	return errors.Join(err, a.printLines(append([]string{back.Session}, back.With...)))
 }
 
 func (a *app) completeTrash(cmd *cobra.Command, _ []string, begin string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	var offers []cobra.Completion
-	if a.settle() != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	_ = a.withHome(cmd.Context(), false, func(h *home.Home) error { // without a home there is nothing to offer
-		trash, err := h.Upkeep.Trash(cmd.Context(), home.TrashRequest{Begin: begin})
+	return a.offering(cmd, func(ctx context.Context, h *home.Home) (offers []cobra.Completion, err error) {
+		trash, err := h.Upkeep.Trash(ctx, home.TrashRequest{Begin: begin})
 		if err != nil {
-			return err
+			return nil, err
 		}
 		for _, item := range trash.Removals {
 			offers = append(offers, cobra.CompletionWithDesc(item.ID, strings.TrimSpace("removed "+render.Ago(item.Removed, time.Now())+" "+render.OneLine(item.Title, 40))))
 		}
-		return nil
+		return offers, nil
 	})
-	return offers, cobra.ShellCompDirectiveNoFileComp
 }
 
 func trashEmptyCommand(a *app) *cobra.Command {
@@ -154,21 +128,18 @@ func trashEmptyCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "empty",
 		Short: "Delete everything in the trash for good",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.withHome(cmd.Context(), false, func(h *home.Home) error {
-				return a.emptyTrash(cmd.Context(), h, home.EmptyTrashRequest{All: !cmd.Flags().Changed("older-than"), OlderThan: home.Age(olderThan.Duration)}, yes)
-			})
-		},
 	}
+	cmd.RunE = a.onHome(func(ctx context.Context, h *home.Home, _ []string) error {
+		return a.emptyTrash(ctx, h, home.EmptyTrashRequest{All: !cmd.Flags().Changed("older-than"), OlderThan: home.Age(olderThan.Duration)}, yes)
+	})
 	cmd.Flags().Var(&olderThan, "older-than", "only removed this long ago, such as 30d, 2w or 12h")
 	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
 	return a.withJSON(cmd)
 }
 
 func (a *app) emptyTrash(ctx context.Context, h *home.Home, r home.EmptyTrashRequest, yes bool) error {
-	planned := r
-	planned.DryRun = true
-	plan, err := h.Upkeep.EmptyTrash(ctx, planned)
+	r.DryRun = true
+	plan, err := h.Upkeep.EmptyTrash(ctx, r)
 	if err != nil {
 		return err
 	}
@@ -182,7 +153,7 @@ func (a *app) emptyTrash(ctx context.Context, h *home.Home, r home.EmptyTrashReq
 			return err
 		}
 	}
-	r.Before = plan.Before
+	r.DryRun, r.Before = false, plan.Before // what came since was not asked about
 	gone, err := h.Upkeep.EmptyTrash(ctx, r)
 	if gone == nil {
 		return err
@@ -190,9 +161,7 @@ func (a *app) emptyTrash(ctx context.Context, h *home.Home, r home.EmptyTrashReq
 	if a.flags.json {
 		err = errors.Join(err, a.printJSON(gone))
 	} else {
-		for _, removal := range gone.Removals {
-			err = errors.Join(err, a.print("%s", removal))
-		}
+		err = errors.Join(err, a.printLines(gone.Removals))
 	}
 	a.say("deleted %s for good", render.Counted(len(gone.Removals), "session", "sessions"))
 	return err
@@ -201,12 +170,12 @@ func (a *app) emptyTrash(ctx context.Context, h *home.Home, r home.EmptyTrashReq
 // ask returns nil if the person at the terminal says yes, and an error with the text no
 // otherwise. Where there is no terminal, they must have passed --yes.
 func (a *app) ask(question, no string) error {
-	f, ok := a.stdin.(*os.File)
-	if !ok || !term.IsTerminal(int(f.Fd())) {
+	keys := terminalOf(a.stdin)
+	if keys == nil {
 		return usageError{fmt.Errorf("%s cannot ask for confirmation without a terminal; pass --yes", question)}
 	}
 	fmt.Fprintf(a.err, "%s [y/N] ", question)
-	answer, _ := bufio.NewReader(f).ReadString('\n')
+	answer, _ := bufio.NewReader(keys).ReadString('\n')
 	if answer = strings.ToLower(strings.TrimSpace(answer)); answer == "y" || answer == "yes" {
 		return nil
 	}

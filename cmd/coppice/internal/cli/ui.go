@@ -9,8 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"golang.org/x/term"
-
 	tui "github.com/coppice-dev/coppice/cmd/coppice/internal/tui/app"
 	"github.com/coppice-dev/coppice/home"
 )
@@ -20,8 +18,8 @@ var talkingCommands = []string{"chat", "resume", "follow", "serve", "ipc", "mcp"
 
 // showUI shows the terminal UI, if there is a terminal for it and a home to show.
 func (a *app) showUI(ctx context.Context) (shown bool, err error) {
-	keys, ok := a.stdin.(*os.File)
-	if !ok || !term.IsTerminal(int(keys.Fd())) || a.screen == nil || a.flags.json || a.getenv("TERM") == "dumb" {
+	keys := terminalOf(a.stdin)
+	if keys == nil || a.screen == nil || a.flags.json || a.getenv("TERM") == "dumb" {
 		return false, nil
 	}
 	h, err := a.openHome(ctx, "", home.Options{})
@@ -31,17 +29,18 @@ func (a *app) showUI(ctx context.Context) (shown bool, err error) {
 	if err != nil {
 		return true, a.hintHome(err)
 	}
+	defer func() { err = errors.Join(err, h.Close()) }()
 	self, err := os.Executable()
 	if err != nil {
-		return true, errors.Join(err, h.Close())
+		return true, err
 	}
 	where, err := a.settings.Absolute("")
 	if err != nil {
-		return true, errors.Join(err, h.Close())
+		return true, err
 	}
 	a.keyed.Store(true)
 	defer a.keyed.Store(false)
-	err = tui.Run(ctx, tui.Options{
+	return true, tui.Run(ctx, tui.Options{
 		Home: h, Color: a.color, Run: a.runOnPage, Commands: a.commandsOfUI(),
 		Program: func(args ...string) *exec.Cmd {
 			cmd := exec.Command(self, args...)
@@ -59,7 +58,6 @@ func (a *app) showUI(ctx context.Context) (shown bool, err error) {
 		},
 		Discover: !home.IsAway(where),
 	}, keys, a.screen)
-	return true, errors.Join(err, h.Close())
 }
 
 // commandsOfUI returns the commands that can be typed in the UI.

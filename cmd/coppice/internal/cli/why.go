@@ -75,10 +75,7 @@ func (a *app) showWhy(ctx context.Context, h *home.Home, result *home.WhyResult)
 	if err != nil {
 		return err
 	}
-	t := a.newTable(9, "REQUEST", "TIME", "MODEL", "INPUT", "READ", "WRITTEN", "OUTPUT", "SAME", "REBUILT", "WHY")
-	for _, column := range []int{3, 4, 5, 6, 7} {
-		t.right[column] = true
-	}
+	t := a.newTable("WHY", "REQUEST", "TIME", "MODEL", ">INPUT", ">READ", ">WRITTEN", ">OUTPUT", ">SAME", "REBUILT", "WHY")
 	now := time.Now()
 	for i := range result.Requests {
 		r := &result.Requests[i]
@@ -94,26 +91,20 @@ func (a *app) showWhy(ctx context.Context, h *home.Home, result *home.WhyResult)
 		t.add(short.Name(r.ID), a.when(r.Time, now), render.ModelName(r.Provider, r.Model),
 			input, read, written, output, same, rebuilt(r), whyOf(r, short))
 	}
-	t.dropEmptyOnScreen(9)
+	if a.isTerminal() { // a program gets every column
+		t.dropEmpty("WHY")
+	}
 	t.spare = []string{"WRITTEN", "OUTPUT", "MODEL"}
 	_, total := t.natural()
 	below := a.isTerminal() && a.width() > 0 && total > a.width() && slices.Contains(t.header, "WHY")
 	if below {
-		t.drop(9)
-		t.elastic = 2
+		t.drop("WHY")
+		t.elastic = "MODEL"
 	}
 	if err := t.print(); err != nil || !below {
 		return err
 	}
 	return a.reasons(result, short)
-}
-
-// dropEmptyOnScreen is dropEmpty for people. Programs get every column.
-func (t *table) dropEmptyOnScreen(column int) {
-	if t.talk.isTerminal() {
-		t.dropEmpty(column)
-		t.elastic = min(t.elastic, len(t.header)-1)
-	}
 }
 
 // reasons prints why requests were not what the cache had, a paragraph each.
