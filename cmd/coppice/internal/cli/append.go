@@ -35,8 +35,7 @@ func appendCommand(a *app) *cobra.Command {
 		Example: "  coppice append 7f3a91c2 \"Why does it fail?\"\n" +
 			"  make test 2>&1 | coppice append 7f3a91c2 --call call_7 -\n" +
 			"  coppice append 7f3a91c2 --entry - < entry.json",
-		GroupID: "write",
-		RunE:    func(cmd *cobra.Command, args []string) error { return a.runAppend(cmd, args, &f) },
+		RunE: func(cmd *cobra.Command, args []string) error { return a.runAppend(cmd, args, &f) },
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.message.Role, "role", session.RoleUser, "who says it: user (default), assistant, system, tool")

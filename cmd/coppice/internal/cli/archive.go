@@ -24,7 +24,6 @@ func archiveCommand(a *app) *cobra.Command {
 			"session you name.",
 		Example: "  coppice archive 0197ab\n" +
 			"  coppice archive --older-than 30d",
-		GroupID: "keep",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch old := cmd.Flags().Changed("older-than"); {
 			case old && len(args) > 0:
@@ -121,9 +120,8 @@ func (a *app) sumUp(done int, failed []error) error {
 func unarchiveCommand(a *app) *cobra.Command {
 	var r home.UnarchiveRequest
 	cmd := &cobra.Command{
-		Use:     "unarchive ID…",
-		Short:   "Uncompress archived sessions",
-		GroupID: "keep",
+		Use:   "unarchive ID…",
+		Short: "Uncompress archived sessions",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withHome(cmd.Context(), false, func(h *home.Home) error {
 				return a.eachSession(cmd.Context(), h, home.DistinctRequest{Sessions: args, Link: r.Link}, func(id string) error {

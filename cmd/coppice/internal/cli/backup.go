@@ -31,7 +31,6 @@ func backupCommand(a *app) *cobra.Command {
 		Example: "  coppice backup /media/usb/coppice\n" +
 			"  coppice backup ~/coppice.tar.zst\n" +
 			"  coppice backup --verify ~/coppice.tar.zst",
-		GroupID: "keep",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if verify {
 				return a.runVerify(cmd.Context(), args[0])

@@ -18,7 +18,6 @@ func branchCommand(a *app) *cobra.Command {
 			"prints the command that takes you back. The branch you leave is kept. With\n" +
 			"--summary, a new entry tells the model what happened on it; with --summarise, the\n" +
 			"model in the settings (coppice config) writes that entry.",
-		GroupID: "tree",
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			r.Session, r.Entry = args[0], args[1]
 			if r.Auto, err = auto.request(a, &r.Summary); err != nil {

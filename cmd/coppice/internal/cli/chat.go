@@ -56,7 +56,6 @@ func chatCommand(a *app) *cobra.Command {
 			"  coppice chat -r ledger \"And the tests?\"\n" +
 			"  git diff | coppice chat -p \"Review this diff:\"\n" +
 			"  coppice chat --tools --allow 'bash(go test *)'",
-		GroupID: "write",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f.restores = cmd.Flags().Changed("restore")
 			return a.runChat(cmd.Context(), args, &f)

@@ -157,20 +157,23 @@ func (a *app) rootCommand() *cobra.Command {
 	root.PersistentFlags().StringVar(&a.flags.color, "color", "", "colours: auto, always or never")
 	(&chatFlags{}).addRestore(root) // for the help: see impliedChat
 	_ = root.RegisterFlagCompletionFunc("restore", a.completeSession(1))
-	root.AddGroup(
-		&cobra.Group{ID: "read", Title: "Read"},
-		&cobra.Group{ID: "write", Title: "Write"},
-		&cobra.Group{ID: "tree", Title: "Branch and shorten"},
-		&cobra.Group{ID: "organise", Title: "Organise and remove"},
-		&cobra.Group{ID: "keep", Title: "Keep safe"},
-		&cobra.Group{ID: "serve", Title: "For the browser and other programs"},
-		&cobra.Group{ID: "about", Title: "Settings and help"},
-	)
 	a.withJSON(root)
-	for _, add := range commands {
-		root.AddCommand(add(a))
+	for _, group := range groups {
+		root.AddGroup(&cobra.Group{ID: group.title, Title: group.title})
+		for _, add := range group.commands {
+			cmd := add(a)
+			cmd.GroupID = group.title
+			root.AddCommand(cmd)
+		}
 	}
-	root.SetCompletionCommandGroupID("about")
+	root.AddCommand(manCommand(a))
+	a.finish(root)
+	return root
+}
+
+// finish adds the commands that cobra has, and what all commands have in common.
+func (a *app) finish(root *cobra.Command) {
+	root.SetCompletionCommandGroupID(settingsAndHelp)
 	root.SetHelpCommand(helpCommand())
 	root.InitDefaultCompletionCmd()
 	for _, cmd := range root.Commands() {
@@ -189,62 +192,32 @@ func (a *app) rootCommand() *cobra.Command {
 	root.InitDefaultVersionFlag()
 	root.Flags().Lookup("version").Usage = "print the version"
 	root.SetFlagErrorFunc(a.plainFlag)
-	return root
 }
 
-// commands are the constructors of all commands.
-var commands = []func(*app) *cobra.Command{
-	newCommand,
-	lsCommand,
-	searchCommand,
-	statsCommand,
-	indexCommand,
-	showCommand,
-	demoCommand,
-	treeCommand,
-	followCommand,
-	contextCommand,
-	appendCommand,
-	noteCommand,
-	chatCommand,
-	exportCommand,
-	importCommand,
-	resumeCommand,
-	branchCommand,
-	forkCommand,
-	mergeCommand,
-	compareCommand,
-	rateCommand,
-	imagesCommand,
-	compactCommand,
-	revertCommand,
-	labelCommand,
-	renameCommand,
-	tagCommand,
-	pinCommand,
-	unpinCommand,
-	rmCommand,
-	trashCommand,
-	tokenCommand,
-	retainCommand,
-	redactCommand,
-	backupCommand,
-	restoreCommand,
-	archiveCommand,
-	unarchiveCommand,
-	fsckCommand,
-	repairCommand,
-	migrateCommand,
-	copyCommand,
-	configCommand,
-	modelsCommand,
-	ipcCommand,
-	mcpCommand,
-	serveCommand,
-	webCommand,
-	versionCommand,
-	manCommand,
+// groups are the commands as help lists them.
+var groups = []struct {
+	title    string
+	commands []func(*app) *cobra.Command
+}{
+	{"Read", []func(*app) *cobra.Command{
+		lsCommand, searchCommand, showCommand, treeCommand, compareCommand, contextCommand, imagesCommand,
+		statsCommand, followCommand, exportCommand,
+	}},
+	{"Write", []func(*app) *cobra.Command{newCommand, appendCommand, noteCommand, chatCommand, importCommand, resumeCommand}},
+	{"Branch and shorten", []func(*app) *cobra.Command{branchCommand, forkCommand, mergeCommand, compactCommand, revertCommand}},
+	{"Organise and remove", []func(*app) *cobra.Command{
+		labelCommand, renameCommand, tagCommand, rateCommand, pinCommand, unpinCommand, rmCommand, trashCommand, retainCommand,
+	}},
+	{"Keep safe", []func(*app) *cobra.Command{
+		backupCommand, restoreCommand, archiveCommand, unarchiveCommand, fsckCommand, repairCommand, redactCommand,
+		copyCommand, migrateCommand, indexCommand,
+	}},
+	{"For the browser and other programs", []func(*app) *cobra.Command{serveCommand, webCommand, tokenCommand, ipcCommand, mcpCommand}},
+	{settingsAndHelp, []func(*app) *cobra.Command{configCommand, modelsCommand, demoCommand, versionCommand}},
 }
+
+// settingsAndHelp is the group that cobra's own commands belong to, too.
+const settingsAndHelp = "Settings and help"
 
 // withDefault gives a command one below it, and does that one's work if none is named.
 func withDefault(cmd, below *cobra.Command) *cobra.Command {

@@ -35,7 +35,6 @@ func compactCommand(a *app) *cobra.Command {
 		Example: "  coppice compact 7f3a91c2 --auto --dry-run\n" +
 			"  coppice compact 7f3a91c2 --auto --instructions 'keep the errors'\n" +
 			"  coppice compact 7f3a91c2 --summary 'We chose SQLite.'",
-		GroupID: "tree",
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			r.Session = args[0]
 			if r.Auto, err = auto.request(a, &r.Summary); err != nil {

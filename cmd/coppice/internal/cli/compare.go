@@ -21,8 +21,7 @@ func compareCommand(a *app) *cobra.Command {
 			"what only the first has (-) and what only the second has (+). Two sessions, such as\n" +
 			"a fork and its original, are compared by the paths to their leaves. If tools were\n" +
 			"used, it ends with how many calls, changed files and errors each has, and the cost.",
-		GroupID: "read",
-		Args:    cobra.RangeArgs(2, 3),
+		Args: cobra.RangeArgs(2, 3),
 		RunE: a.onHome(func(ctx context.Context, h *home.Home, args []string) error {
 			r := home.CompareRequest{Session: args[0], Other: args[1]}
 			if len(args) == 3 {

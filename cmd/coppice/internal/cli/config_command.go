@@ -24,7 +24,6 @@ func configCommand(a *app) *cobra.Command {
 			"Its key comes from the environment (ANTHROPIC_API_KEY, OPENAI_API_KEY,\n" +
 			"GEMINI_API_KEY) or from a command (key_command); the key itself is not a setting.\n" +
 			"Until you choose a model, a built-in one answers, which repeats what it hears.",
-		GroupID: "about",
 	}
 	cmd.AddCommand(configGetCommand(a), configPathCommand(a), configSetCommand(a), configUnsetCommand(a), configTrustCommand(a), configUntrustCommand(a))
 	return withDefault(cmd, configShowCommand(a))

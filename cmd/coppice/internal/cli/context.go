@@ -40,8 +40,7 @@ func contextCommand(a *app) *cobra.Command {
 			"session you name.",
 		Example: "  coppice context 7f3a91c2\n  coppice context 7f3a91c2 --format text\n  coppice context 7f3a91c2 --json | jq .tokens\n" +
 			"  coppice context 7f3a91c2 --window 200000 --reserve 16000\n  coppice context last --why",
-		GroupID: "read",
-		RunE:    func(cmd *cobra.Command, args []string) error { return a.runContext(cmd, args[0], &f) },
+		RunE: func(cmd *cobra.Command, args []string) error { return a.runContext(cmd, args[0], &f) },
 	}
 	cmd.Flags().StringVar(&f.leaf, "leaf", "", "show the path up to this entry: an id or a label")
 	linkFlag(cmd, &f.link)

@@ -30,7 +30,6 @@ func copyCommand(a *app) *cobra.Command {
 		Example: "  coppice copy --to postgres://user@db.example.com/agents\n" +
 			"  coppice copy --from postgres://user@db/agents --to ~/sessions\n" +
 			"  coppice copy last --to /media/usb/sessions",
-		GroupID: "keep",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r.Sessions = args
 			return a.runCopy(cmd.Context(), r)

@@ -22,7 +22,6 @@ func demoCommand(a *app) *cobra.Command {
 			"a fork and a continuation, dated over the last days, and prints the directory.\n" +
 			"DIR defaults to the directory of the sessions.",
 		Example:           "  coppice demo /tmp/demo && export COPPICE_HOME=/tmp/demo",
-		GroupID:           "about",
 		ValidArgsFunction: cobra.FixedCompletions(nil, cobra.ShellCompDirectiveFilterDirs),
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.runDemo(cmd.Context(), args, force) },
 	}

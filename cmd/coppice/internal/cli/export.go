@@ -45,9 +45,8 @@ func exportCommand(a *app) *cobra.Command {
 			strings.Join(home.ProgramFormats(), ", ") + ".",
 		Example: "  coppice export 7f3a91c2 -o talk.html\n  coppice export 7f3a91c2 --format md | less\n" +
 			"  coppice export 7f3a91c2 --to codex\n  coppice export --all --format html -o pages/",
-		GroupID: "read",
-		Args:    cobra.ArbitraryArgs, // none with --all
-		RunE:    func(cmd *cobra.Command, args []string) error { return a.runExport(cmd.Context(), args, &f) },
+		Args: cobra.ArbitraryArgs, // none with --all
+		RunE: func(cmd *cobra.Command, args []string) error { return a.runExport(cmd.Context(), args, &f) },
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.format, "format", "", "as md, html, json or jsonl; default: FILE's ending, or md")

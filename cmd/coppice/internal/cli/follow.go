@@ -28,8 +28,7 @@ func followCommand(a *app) *cobra.Command {
 			"later. It ends when it is interrupted (exit code 130) or the session is removed.",
 		Example: "  coppice follow 7f3a91c2 --last 5\n" +
 			"  coppice follow --all --json | jq -r .entry.message.role",
-		GroupID: "read",
-		RunE:    func(cmd *cobra.Command, args []string) error { return a.runFollow(cmd.Context(), args, &f) },
+		RunE: func(cmd *cobra.Command, args []string) error { return a.runFollow(cmd.Context(), args, &f) },
 	}
 	cmd.Flags().BoolVar(&f.all, "all", false, "all sessions of the store")
 	cmd.Flags().IntVar(&f.last, "last", 0, "begin with the last N entries")

@@ -19,7 +19,6 @@ func forkCommand(a *app) *cobra.Command {
 			"does not change.\n\n" +
 			"A conversation that spans several sessions is copied as a whole, into one\n" +
 			"session; --link copies only the session you name.",
-		GroupID: "tree",
 		RunE: a.onHome(func(ctx context.Context, h *home.Home, args []string) error {
 			r.Session = args[0]
 			forked, err := h.Sessions.Fork(ctx, r)

@@ -24,7 +24,6 @@ func fsckCommand(a *app) *cobra.Command {
 			"one, the exit code is 12. A note is worth knowing, but is not damage: a tool call\n" +
 			"that was interrupted, or a mistake that was already in the file a session was\n" +
 			"imported from.",
-		GroupID: "keep",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withHome(cmd.Context(), false, func(h *home.Home) error { return a.runFsck(cmd.Context(), h, args) })
 		},

@@ -206,7 +206,7 @@ func helpCommand() *cobra.Command {
 		Use:     "help [COMMAND]",
 		Short:   "Explain a command",
 		Long:    "Prints what a command does, its arguments and its flags.",
-		GroupID: "about",
+		GroupID: settingsAndHelp,
 		// It must work whatever is in the configuration.
 		PersistentPreRunE: func(*cobra.Command, []string) error { return nil },
 		RunE: func(help *cobra.Command, args []string) error {

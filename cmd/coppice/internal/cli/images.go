@@ -31,7 +31,6 @@ func imagesCommand(a *app) *cobra.Command {
 			"file or directory; without IMAGE, -o DIR/ writes all of them. The page that coppice\n" +
 			"export -o FILE.html writes shows them, too; its Images button hides everything else.",
 		Example: "coppice images kyoto\ncoppice images kyoto 1 -o temple.png\ncoppice images --search 'login page'",
-		GroupID: "read",
 		RunE:    func(cmd *cobra.Command, args []string) error { return a.runImages(cmd.Context(), args, &f) },
 	}
 	cmd.Flags().StringVar(&f.search, "search", "", "only images near words that match `QUERY`")

@@ -34,8 +34,7 @@ func importCommand(a *app) *cobra.Command {
 			"  coppice import ~/.claude/projects\n" +
 			"  coppice import --watch --all\n" +
 			"  coppice import --from openai - < messages.json",
-		GroupID: "write",
-		RunE:    func(cmd *cobra.Command, args []string) error { return a.runImport(cmd.Context(), args, &f) },
+		RunE: func(cmd *cobra.Command, args []string) error { return a.runImport(cmd.Context(), args, &f) },
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.from, "from", "", "the `format`; default: what the content looks like")

@@ -9,10 +9,9 @@ import (
 
 func indexCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:     "index",
-		Short:   "Look at the index, or rebuild it",
-		Long:    "The index is derived from the sessions. Commands that use it bring it up to date;\nit can be deleted at any time.",
-		GroupID: "keep",
+		Use:   "index",
+		Short: "Look at the index, or rebuild it",
+		Long:  "The index is derived from the sessions. Commands that use it bring it up to date;\nit can be deleted at any time.",
 	}
 	cmd = withDefault(cmd, a.withJSON(&cobra.Command{
 		Use:   "status",

@@ -36,8 +36,7 @@ func ipcCommand(a *app) *cobra.Command {
 		Example: "  coppice ipc --socket ~/coppice.sock &\n" +
 			"  echo '{\"type\":\"session_list\",\"limit\":3}' | nc -N -U ~/coppice.sock\n" +
 			"  coppice ipc --stdio < requests.jsonl",
-		GroupID: "serve",
-		RunE:    func(cmd *cobra.Command, _ []string) error { return a.runIPC(cmd.Context(), &f) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.runIPC(cmd.Context(), &f) },
 	}
 	cmd.Flags().StringVar(&f.socket, "socket", "", "the path of the socket")
 	cmd.Flags().BoolVar(&f.stdio, "stdio", false, "serve standard input and output instead of a socket")

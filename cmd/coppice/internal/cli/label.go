@@ -18,7 +18,6 @@ func labelCommand(a *app) *cobra.Command {
 		Short: "Give an entry a name",
 		Long: "Gives an entry a label, which you can use wherever a command takes an entry. An\n" +
 			"empty TEXT removes the label; - reads it from standard input.",
-		GroupID: "organise",
 		RunE: a.onHome(func(ctx context.Context, h *home.Home, args []string) error {
 			label, err := a.flagText(strings.Join(args[2:], " "))
 			if err != nil {
@@ -50,7 +49,6 @@ func renameCommand(a *app) *cobra.Command {
 		Long: "Gives a session a display name; - reads it from standard input. An empty NAME\n" +
 			"removes the name. With --auto, the model in the settings (coppice config) reads the\n" +
 			"conversation and chooses one.",
-		GroupID: "organise",
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			r.Session, r.Name = args[0], strings.Join(args[1:], " ")
 			if r.Auto, err = auto.request(a, &r.Name); err != nil {

@@ -35,7 +35,6 @@ func lsCommand(a *app) *cobra.Command {
 			"Sessions that continue each other are one conversation, on one line, with the id\nof the first; --links lists them one by one. Subagents are counted in the session\nthat started them; --all lists them, too. --roots leaves out forks as well.\n\n" +
 			"On a terminal, long values are shortened. Piped output has one session a line,\nseparated by tabs, with whole ids and plain numbers: id, updated, agent, project,\nmessages, tokens (empty if unknown), bytes, title, tags, and with --cost dollars.",
 		Example: "  coppice ls\n  coppice ls agent:codex project:ledger\n  coppice ls file:store/main.go\n  coppice ls --since 7d --sort tokens",
-		GroupID: "read",
 
 		ValidArgsFunction: a.completeFilters(index.ListFilters()),
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.runLs(cmd, &f, args) },

@@ -34,8 +34,7 @@ func mcpCommand(a *app) *cobra.Command {
 			"other people's text for instructions.",
 		Example: "  coppice mcp install claude-code\n" +
 			"  coppice mcp --read-only --import",
-		GroupID: "serve",
-		RunE:    func(cmd *cobra.Command, _ []string) error { return a.runMCP(cmd.Context(), &f) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.runMCP(cmd.Context(), &f) },
 	}
 	f.register(cmd)
 	cmd.AddCommand(mcpInstallCommand(a), mcpUninstallCommand(a))

@@ -20,7 +20,6 @@ func mergeCommand(a *app) *cobra.Command {
 			"With --from, the branch belongs to another session; by default it is the one that\n" +
 			"session ends with. Its messages are first copied here, as a branch.",
 		Example: "coppice merge nightly 3f2a --summary 'caching helps'\ncoppice merge tokenizer --from table --pick leaf",
-		GroupID: "tree",
 		RunE: a.onHome(func(ctx context.Context, h *home.Home, args []string) error {
 			r.Session, r.From = args[0], strings.Join(args[1:], "")
 			return a.merge(ctx, h, r)

@@ -27,8 +27,7 @@ func migrateCommand(a *app) *cobra.Command {
 		Example: "  coppice migrate --dir postgres://owner@db.example.com/agents\n" +
 			"  COPPICE_HOME='postgres://owner@db/agents?tenant=team' coppice migrate\n" +
 			"  coppice migrate --blobs 's3://bucket/sessions?endpoint=https://minio.example.com'",
-		GroupID: "keep",
-		RunE:    func(cmd *cobra.Command, _ []string) error { return a.runMigrate(cmd.Context(), blobs) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.runMigrate(cmd.Context(), blobs) },
 	}
 	cmd.Flags().StringVar(&blobs, "blobs", "", "where blobs go: a directory, s3://bucket/prefix or database")
 	return a.withJSON(cmd)

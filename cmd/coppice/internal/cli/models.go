@@ -20,7 +20,6 @@ func modelsCommand(a *app) *cobra.Command {
 		Example: "  coppice models claude\n" +
 			"  coppice config set model anthropic/claude-sonnet-4-5\n" +
 			"  coppice chat -m openai/gpt-5",
-		GroupID: "about",
 		RunE: func(_ *cobra.Command, args []string) error {
 			return a.printModels(strings.ToLower(strings.Join(args, "")))
 		},

@@ -13,9 +13,8 @@ import (
 func newCommand(a *app) *cobra.Command {
 	var r home.CreateRequest
 	cmd := &cobra.Command{
-		Use:     "new",
-		Short:   "Start a session and print its id",
-		GroupID: "write",
+		Use:   "new",
+		Short: "Start a session and print its id",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if cmd.Flags().Changed("key") && r.Key == "" {
 				return usageError{errors.New("--key is empty")}

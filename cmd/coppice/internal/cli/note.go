@@ -20,7 +20,6 @@ func noteCommand(a *app) *cobra.Command {
 			"is the arguments, or standard input if there are none or it is -.",
 		Example: "  coppice note 7f3a91c2 \"the tests of the parser are slow, not broken\"\n" +
 			"  make lint | coppice note 7f3a91c2 --by lint -",
-		GroupID: "write",
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			r.Session = args[0]
 			if r.Text, err = a.readText(args[1:]); err != nil {

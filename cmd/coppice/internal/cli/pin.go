@@ -23,7 +23,6 @@ func (a *app) pinning(use, short string, pinned bool) *cobra.Command {
 		Short: short,
 		Long: short + ".\n\nRetention never removes a pinned session, and rm refuses to remove one unless\n" +
 			"you pass --force.",
-		GroupID: "organise",
 		RunE: a.onHome(func(ctx context.Context, h *home.Home, args []string) error {
 			return a.eachSession(ctx, h, home.DistinctRequest{Sessions: args, Link: true}, func(id string) error { return a.setPinned(ctx, h, id, pinned) })
 		}),

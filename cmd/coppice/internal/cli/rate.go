@@ -18,7 +18,6 @@ func rateCommand(a *app) *cobra.Command {
 		Long: "Records whether a session was good or bad, and why. The rating is a tag,\n" +
 			"rated/good or rated/bad, so ls, search and tag can use it. none removes it.",
 		Example: "coppice rate 0197ab bad --note 'it deleted the tests'\ncoppice ls tag:rated/bad",
-		GroupID: "organise",
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, begin string) ([]cobra.Completion, cobra.ShellCompDirective) {
 			if len(args) == 1 {
 				return []cobra.Completion{"good", "bad", "none"}, cobra.ShellCompDirectiveNoFileComp

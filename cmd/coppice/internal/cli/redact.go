@@ -42,7 +42,6 @@ func redactCommand(a *app) *cobra.Command {
 			"  coppice redact 0197ab --apply --keep k3v9x2ab\n" +
 			"  coppice redact --all --apply\n" +
 			"  coppice redact --value - --apply",
-		GroupID: "keep",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			given := cmd.Flags().Changed("value")
 			if given && f.value != "-" {

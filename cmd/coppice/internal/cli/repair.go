@@ -35,7 +35,6 @@ func repairCommand(a *app) *cobra.Command {
 			"With --quarantine it lists what is in quarantine: sessions as they were before a\n" +
 			"repair, and pieces that a crash tore off. With --restore it brings one of these\n" +
 			"sessions back under its id, if no session has that id.",
-		GroupID: "keep",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !stale && !blobs && !quarantine && restore == "" && len(args) == 0 {
 				return usageError{errors.New("a session, --stale, --blobs, --quarantine or --restore is needed")}

@@ -25,7 +25,6 @@ func restoreCommand(a *app) *cobra.Command {
 			"To bring back a session that was removed, use coppice trash restore.",
 		Example: "  coppice restore ~/coppice.tar.zst\n" +
 			"  coppice restore /media/usb/coppice --dir /srv/sessions",
-		GroupID: "keep",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r.From = args[0]
 			return a.runRestore(cmd.Context(), r)

@@ -30,7 +30,6 @@ func resumeCommand(a *app) *cobra.Command {
 			"that Coppice wrote earlier is replaced, and kept as .bak, once everything in it has\n" +
 			"been imported. --print prints the command instead of running it.",
 		Example: "  coppice resume\n  coppice resume 7f3a91c2 --in codex\n  coppice resume 7f3a91c2 --print",
-		GroupID: "write",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
 				r.Session = args[0]

@@ -25,7 +25,6 @@ func retainCommand(a *app) *cobra.Command {
 			"and coppice trash restore brings a session back.",
 		Example: "  coppice retain --older-than 90d --dry-run\n" +
 			"  coppice retain --max-count 1000",
-		GroupID: "organise",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			r.OlderThan = home.Age(olderThan.Duration)
 			if cmd.Flags().Changed("max-count") {

@@ -18,7 +18,6 @@ func revertCommand(a *app) *cobra.Command {
 			"it undoes the latest compaction, so that the model again sees what the compaction\n" +
 			"replaced. Reverting a revert brings the change back.\n\n" +
 			"What was said stays. To continue from an earlier entry, use coppice branch.",
-		GroupID: "tree",
 		RunE: a.onHome(func(ctx context.Context, h *home.Home, args []string) error {
 			r := home.RevertRequest{Session: args[0], Entry: strings.Join(args[1:], "")}
 			reverted, err := h.Entries.Revert(ctx, r)

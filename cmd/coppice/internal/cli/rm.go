@@ -23,7 +23,6 @@ func rmCommand(a *app) *cobra.Command {
 			"removed as a whole, with the sessions of the subagents that it started; --link removes\n" +
 			"only the session you name. Pinned sessions, and sessions too damaged to check, are\n" +
 			"kept unless you pass --force.",
-		GroupID: "organise",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withHome(cmd.Context(), false, func(h *home.Home) error {
 				gone := make(map[string]bool) // some go with others

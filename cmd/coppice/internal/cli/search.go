@@ -40,7 +40,6 @@ The exit code is 1 if nothing was found.`,
 		Example: "  coppice search retry backoff\n" +
 			"  coppice search '\"connection refused\" role:tool since:30d'\n" +
 			"  coppice search -- git commit --no-verify",
-		GroupID: "read",
 
 		Args:              cobra.ArbitraryArgs, // none with flags
 		ValidArgsFunction: a.completeFilters(index.Filters()),

@@ -46,8 +46,7 @@ func serveCommand(a *app) *cobra.Command {
 		Example: "  coppice serve\n" +
 			"  coppice serve --import\n" +
 			"  coppice serve --addr :8443 --host box --tls-cert c.pem --tls-key k.pem",
-		GroupID: "serve",
-		RunE:    func(cmd *cobra.Command, _ []string) error { return a.runServe(cmd.Context(), &f) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.runServe(cmd.Context(), &f) },
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.addr, "addr", "127.0.0.1:7717", "where to listen; port 0 picks a free one")

@@ -38,8 +38,7 @@ func showCommand(a *app) *cobra.Command {
 			"  coppice show last --last 5\n" +
 			"  coppice show 7f3a91c2 --at c48d02ee\n" +
 			"  coppice show 7f3a91c2 --json | jq -r .message.role",
-		GroupID: "read",
-		RunE:    func(cmd *cobra.Command, args []string) error { return a.runShow(cmd, args[0], &f) },
+		RunE: func(cmd *cobra.Command, args []string) error { return a.runShow(cmd, args[0], &f) },
 	}
 	cmd.Flags().StringVar(&f.leaf, "leaf", "", "show the path up to this entry: an id or a label")
 	cmd.Flags().BoolVar(&f.all, "all", false, "every entry of the session, in the order of the log")

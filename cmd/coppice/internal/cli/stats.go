@@ -27,8 +27,7 @@ func statsCommand(a *app) *cobra.Command {
 		Long: "Shows tokens and cost over time, the busiest hours, the tools and models used, and\n" +
 			"the topics, for all sessions or for one. A response that several sessions share,\n" +
 			"because one was forked from another, is counted once.",
-		GroupID: "read",
-		RunE:    func(cmd *cobra.Command, args []string) error { return a.runStats(cmd, &f, args) },
+		RunE: func(cmd *cobra.Command, args []string) error { return a.runStats(cmd, &f, args) },
 	}
 	cmd.Flags().StringVar(&f.since, "since", "", "only since: 2026-03-01, or 7d ago")
 	cmd.Flags().StringVar(&f.until, "until", "", "only before")

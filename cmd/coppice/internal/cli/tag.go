@@ -26,7 +26,6 @@ func tagCommand(a *app) *cobra.Command {
 			"them, to one session or, with --all, to every one that has no tags.",
 		Example: "  coppice tag 0197ab +forge/parser -draft\n" +
 			"  coppice tag 0197ab\n  coppice tag --auto --all --dry-run",
-		GroupID: "organise",
 		// -draft is not a flag: parseTagArgs tells the arguments apart.
 		DisableFlagParsing: true,
 	}

@@ -16,7 +16,6 @@ func tokenCommand(a *app) *cobra.Command {
 		Short: "Make, list and revoke a server's tokens",
 		Long: "Clients of coppice serve need a token. A token may read, write or do everything in\n" +
 			"the home. People who must not see each other's sessions need a home each.",
-		GroupID: "serve",
 	}
 	cmd.AddCommand(tokenAddCommand(a), tokenRevokeCommand(a))
 	return withDefault(cmd, tokenListCommand(a))

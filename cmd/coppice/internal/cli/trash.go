@@ -16,9 +16,8 @@ import (
 
 func trashCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:     "trash",
-		Short:   "See, restore or delete removed sessions",
-		GroupID: "organise",
+		Use:   "trash",
+		Short: "See, restore or delete removed sessions",
 	}
 	cmd.AddCommand(trashRestoreCommand(a), trashEmptyCommand(a))
 	return withDefault(cmd, trashListCommand(a))

@@ -27,7 +27,6 @@ func treeCommand(a *app) *cobra.Command {
 			"Sessions that continue each other are drawn as one conversation; --link draws only\n" +
 			"the one you name.",
 		Example: "  coppice tree 7f3a91c2\n  coppice tree 7f3a91c2 --fold 4",
-		GroupID: "read",
 		RunE:    func(cmd *cobra.Command, args []string) error { return a.runTree(cmd, args[0], &f) },
 	}
 	cmd.Flags().BoolVar(&f.all, "all", false, "also names, tags and labels as entries of their own")

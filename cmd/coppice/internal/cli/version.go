@@ -21,9 +21,8 @@ type build struct {
 
 func versionCommand(a *app) *cobra.Command {
 	return a.withJSON(&cobra.Command{
-		Use:     "version",
-		Short:   "Print the version",
-		GroupID: "about",
+		Use:   "version",
+		Short: "Print the version",
 		// It must work whatever is in the configuration.
 		PersistentPreRunE: func(*cobra.Command, []string) error { return nil },
 		RunE: func(*cobra.Command, []string) error {

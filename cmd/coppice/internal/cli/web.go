@@ -40,7 +40,6 @@ func webCommand(a *app) *cobra.Command {
 			"this machine until you press Ctrl-C; no one else can use it. With --server, the page\n" +
 			"is that of the server, and COPPICE_TOKEN signs you in.",
 		Example: "  coppice web\n  coppice web --print",
-		GroupID: "serve",
 		RunE:    func(cmd *cobra.Command, _ []string) error { return a.runWeb(cmd.Context(), &f) },
 	}
 	cmd.Flags().BoolVar(&f.print, "print", false, "print the address instead of opening a browser")
