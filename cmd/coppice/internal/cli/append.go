@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"io"
 
@@ -65,12 +64,8 @@ func (a *app) runAppend(cmd *cobra.Command, args []string, f *appendFlags) (err 
 	if err != nil {
 		return err
 	}
-	return a.append(cmd.Context(), f.request)
-}
-
-func (a *app) append(ctx context.Context, r home.AppendRequest) error {
-	return a.withHome(ctx, false, func(h *home.Home) error {
-		appended, err := h.Entries.Append(ctx, r)
+	return a.withHome(cmd.Context(), false, func(h *home.Home) error {
+		appended, err := h.Entries.Append(cmd.Context(), f.request)
 		if _, ok := errors.AsType[*home.ResultError](err); ok {
 			return hinted(err, "--force appends it anyway, but no model will see it")
 		}
@@ -91,10 +86,7 @@ func (a *app) givenMessage(cmd *cobra.Command, args []string, f *appendFlags) (*
 		return nil, err
 	}
 	m := &f.message
-	m.Content = []session.Content{session.Text(text)}
-	if cmd.Flags().Changed("tokens") {
-		m.Tokens = &f.tokens
-	}
+	m.Content, m.Tokens = []session.Content{session.Text(text)}, ifGiven(cmd, "tokens", &f.tokens)
 	if f.call != "" {
 		if !cmd.Flags().Changed("role") {
 			m.Role = session.RoleTool

@@ -40,9 +40,7 @@ func compactCommand(a *app) *cobra.Command {
 			if r.Auto, err = auto.request(a, &r.Summary); err != nil {
 				return err
 			}
-			if cmd.Flags().Changed("keep-tokens") {
-				r.KeepTokens = &keep
-			}
+			r.KeepTokens = ifGiven(cmd, "keep-tokens", &keep)
 			return a.withHome(cmd.Context(), false, func(h *home.Home) error { return a.compact(cmd.Context(), h, r, keep) })
 		},
 	}

@@ -18,8 +18,9 @@ import (
 )
 
 type exportFlags struct {
-	format, to, out, leaf            string
-	force, inline, redact, link, all bool
+	home.ExportRequest
+	to  string
+	all bool
 }
 
 func exportCommand(a *app) *cobra.Command {
@@ -49,16 +50,16 @@ func exportCommand(a *app) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error { return a.runExport(cmd.Context(), args, &f) },
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.format, "format", "", "as md, html, json or jsonl; default: FILE's ending, or md")
-	flags.StringVarP(&f.out, "output", "o", "", "write to `FILE`, or into the directory DIR/")
-	flags.StringVar(&f.leaf, "leaf", "", "end the path at this `entry` (not with json, jsonl)")
-	flags.BoolVar(&f.inline, "inline", false, "with jsonl: fill in the content that is kept in blobs")
-	flags.BoolVar(&f.force, "force", false, "overwrite FILE")
+	flags.StringVar(&f.Format, "format", "", "as md, html, json or jsonl; default: FILE's ending, or md")
+	flags.StringVarP(&f.Path, "output", "o", "", "write to `FILE`, or into the directory DIR/")
+	flags.StringVar(&f.Leaf, "leaf", "", "end the path at this `entry` (not with json, jsonl)")
+	flags.BoolVar(&f.Inline, "inline", false, "with jsonl: fill in the content that is kept in blobs")
+	flags.BoolVar(&f.Force, "force", false, "overwrite FILE")
 	flags.StringVar(&f.to, "to", "", "another `program`'s format, such as codex")
 	flags.BoolVar(&f.all, "all", false, "every conversation")
-	linkFlag(cmd, &f.link)
+	linkFlag(cmd, &f.Link)
 	chainFlag(cmd)
-	flags.BoolVar(&f.redact, "redact", false, "take out secrets")
+	flags.BoolVar(&f.Redact, "redact", false, "take out secrets")
 	cmd.MarkFlagsMutuallyExclusive("to", "format")
 	_ = cmd.RegisterFlagCompletionFunc("to", cobra.FixedCompletions(home.ProgramFormats(), cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(home.ExportFormats(), cobra.ShellCompDirectiveNoFileComp))
@@ -70,11 +71,11 @@ func exportCommand(a *app) *cobra.Command {
 func (f *exportFlags) check(asJSON bool) error {
 	own, others := home.ExportFormats(), home.ProgramFormats()
 	switch {
-	case f.format != "" && !slices.Contains(own, f.format):
-		return wrongFormat("--format", f.format, own, "--to", others)
+	case f.Format != "" && !slices.Contains(own, f.Format):
+		return wrongFormat("--format", f.Format, own, "--to", others)
 	case f.to != "" && !slices.Contains(others, f.to):
 		return wrongFormat("--to", f.to, others, "--format", own)
-	case asJSON && f.to == "" && (f.out == "" || f.out == "-"):
+	case asJSON && f.to == "" && (f.Path == "" || f.Path == "-"):
 		return usageError{errors.New("--json reports what was written to files; it needs -o or --to (--format json writes the session as JSON)")}
 	}
 	return nil
@@ -101,16 +102,10 @@ func (a *app) runExport(ctx context.Context, args []string, f *exportFlags) erro
 	if err := f.check(a.flags.json); err != nil {
 		return err
 	}
-	request := home.ExportRequest{
-		Format: f.format, Leaf: f.leaf, Inline: f.inline, Redact: f.redact,
-		Path: f.out, Force: f.force,
-	}
-	request.Link = f.link
-	if f.to != "" {
-		request.Format = f.to
-	}
+	request := f.ExportRequest
+	request.Format = cmp.Or(f.to, f.Format)
 	return a.withHome(ctx, false, func(h *home.Home) error {
-		meant, err := h.Sessions.Distinct(ctx, home.DistinctRequest{Sessions: args, Link: f.link})
+		meant, err := h.Sessions.Distinct(ctx, home.DistinctRequest{Sessions: args, Link: f.Link})
 		if err != nil {
 			return err
 		}
@@ -150,10 +145,7 @@ func (a *app) exportOne(ctx context.Context, h *home.Home, r home.ExportRequest,
 	if done, err = h.Transfer.Export(ctx, r, into(&document)); err != nil || document.Len() == 0 {
 		return done, err
 	}
-	return done, a.printDocument(isJSON(document.Bytes()), func(w io.Writer) error {
-		_, err := w.Write(document.Bytes())
-		return err
-	})
+	return done, a.printBytes(document.Bytes())
 }
 
 // exportAll exports several conversations.
@@ -170,10 +162,9 @@ func (a *app) exportAll(ctx context.Context, h *home.Home, r home.ExportAllReque
 		if a.flags.json {
 			return a.printJSON(done)
 		}
-		if err := a.printLines(done.Paths); err != nil {
+		if err := a.printWritten(done); err != nil {
 			return err
 		}
-		a.sayOnward(done)
 		if len(done.Missing) > 0 {
 			incomplete = true
 			a.sayMissing(a.nameOf(ctx, h, done.Session), nil, done.Missing)
@@ -217,11 +208,7 @@ func (a *app) printExported(done *home.ExportResult, f *exportFlags) error {
 		}
 		return nil
 	}
-	if err := a.printLines(done.Paths); err != nil {
-		return err
-	}
-	a.sayOnward(done)
-	return nil
+	return a.printWritten(done)
 }
 
 // sayMissing lists the content that cannot be read of a session. short has the names of entries
@@ -243,14 +230,18 @@ func (a *app) sayMissing(session string, short render.Names, missing []home.Miss
 // maxMissing is how much missing content is listed.
 const maxMissing = 10
 
-// sayOnward says what another program's files do not hold of a conversation, and
-// how to continue there.
-func (a *app) sayOnward(done *home.ExportResult) {
+// printWritten prints the files that were written, and says what another program's do not hold
+// of a conversation, and how to continue there.
+func (a *app) printWritten(done *home.ExportResult) error {
+	if err := a.printLines(done.Paths); err != nil {
+		return err
+	}
 	a.sayLosses(done.Losses)
 	if done.Resume != "" {
 		a.commands.add(done.Resume)
 		a.say("to continue there: %s", done.Resume)
 	}
+	return nil
 }
 
 // sayLosses lists what another program's files cannot hold.
@@ -271,7 +262,7 @@ func (a *app) hintExport(err error, f *exportFlags) error {
 		return hinted(err, "--force replaces it and keeps it as .bak; -o writes elsewhere")
 	case errors.Is(err, home.ErrIncomplete):
 		return hinted(err, a.command("fsck", nil)+" says more; md and html show what is left, and jsonl without --inline has the log as it is")
-	case kind == home.KindInvalid && f.format == "" && f.to == "" && f.out != "":
+	case kind == home.KindInvalid && f.Format == "" && f.to == "" && f.Path != "":
 		return hinted(err, "--format names one: "+strings.Join(home.ExportFormats(), ", "))
 	}
 	return hintForce(err)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -13,13 +14,9 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-type followFlags struct {
-	all  bool
-	last int
-}
-
 func followCommand(a *app) *cobra.Command {
-	var f followFlags
+	var r home.FollowRequest
+	var all bool
 	cmd := &cobra.Command{
 		Use:   "follow [ID]",
 		Short: "Watch entries arrive, until interrupted",
@@ -28,36 +25,31 @@ func followCommand(a *app) *cobra.Command {
 			"later. It ends when it is interrupted (exit code 130) or the session is removed.",
 		Example: "  coppice follow 7f3a91c2 --last 5\n" +
 			"  coppice follow --all --json | jq -r .entry.message.role",
-		RunE: func(cmd *cobra.Command, args []string) error { return a.runFollow(cmd.Context(), args, &f) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if all != (len(args) == 0) {
+				return usageError{errors.New("follow one session by its id, or all of them with --all")}
+			}
+			r.Session, r.Filled = strings.Join(args, ""), a.flags.json
+			return a.withHome(cmd.Context(), false, func(h *home.Home) error { return a.follow(cmd.Context(), h, r) })
+		},
 	}
-	cmd.Flags().BoolVar(&f.all, "all", false, "all sessions of the store")
-	cmd.Flags().IntVar(&f.last, "last", 0, "begin with the last N entries")
+	cmd.Flags().BoolVar(&all, "all", false, "all sessions of the store")
+	cmd.Flags().IntVar(&r.Last, "last", 0, "begin with the last N entries")
 	return a.withJSON(cmd)
 }
 
-func (a *app) runFollow(ctx context.Context, args []string, f *followFlags) error {
-	if f.all != (len(args) == 0) {
-		return usageError{errors.New("follow one session by its id, or all of them with --all")}
-	}
-	r := home.FollowRequest{Last: f.last, Filled: a.flags.json}
-	if !f.all {
-		r.Session = args[0]
-	}
-	return a.withHome(ctx, false, func(h *home.Home) error {
-		w := &watcher{app: a, showSession: f.all, short: make(map[string]string)}
-		if f.all {
-			names, err := sessionNames(ctx, h, home.SessionNamesRequest{All: true})
-			if err != nil {
-				return err
-			}
-			w.short = names
-		}
-		a.sayFollowed(ctx, h, r.Session)
-		if _, err := h.Entries.Follow(ctx, r, w.tell); err != nil {
+func (a *app) follow(ctx context.Context, h *home.Home, r home.FollowRequest) (err error) {
+	w := &watcher{app: a, showSession: r.Session == ""}
+	if w.showSession {
+		if w.short, err = sessionNames(ctx, h, home.SessionNamesRequest{All: true}); err != nil {
 			return err
 		}
-		return ctx.Err()
-	})
+	}
+	a.sayFollowed(ctx, h, r.Session)
+	if _, err := h.Entries.Follow(ctx, r, w.tell); err != nil {
+		return err
+	}
+	return ctx.Err() // an interrupt ends it as every command
 }
 
 // sayFollowed says to a person what is waited for: it may be long until something comes.

@@ -2,8 +2,11 @@ package cli
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/coppice-dev/coppice/home"
 )
 
 // limitFlag adds -n, which means the same in every command that lists something:
@@ -22,4 +25,22 @@ func limitIn(n int) (int, error) {
 		return -1, nil
 	}
 	return n, nil
+}
+
+// timesIn turns what was given for --since and --until into times.
+func timesIn(since, until string, now time.Time) (from, to time.Time, err error) {
+	if from, err = home.ParseTime("since", since, now); err != nil {
+		return from, to, err
+	}
+	to, err = home.ParseTime("until", until, now)
+	return from, to, err
+}
+
+// ifGiven returns where the value of a flag is, or nil if the flag was not given: where the zero
+// value means something, only this tells the two apart.
+func ifGiven[T any](cmd *cobra.Command, flag string, value *T) *T {
+	if cmd.Flags().Changed(flag) {
+		return value
+	}
+	return nil
 }

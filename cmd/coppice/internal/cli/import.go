@@ -11,9 +11,9 @@ import (
 )
 
 type importFlags struct {
-	from                                       string
-	all, watch, dryRun, redact, again, verbose bool
-	interval                                   time.Duration
+	home.ImportRequest
+	watch, verbose bool
+	interval       time.Duration
 }
 
 func importCommand(a *app) *cobra.Command {
@@ -37,12 +37,12 @@ func importCommand(a *app) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error { return a.runImport(cmd.Context(), args, &f) },
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.from, "from", "", "the `format`; default: what the content looks like")
-	flags.BoolVar(&f.all, "all", false, "everything that known programs keep on this machine")
+	flags.StringVar(&f.Format, "from", "", "the `format`; default: what the content looks like")
+	flags.BoolVar(&f.All, "all", false, "everything that known programs keep on this machine")
 	flags.BoolVar(&f.watch, "watch", false, "keep importing as files grow, until interrupted")
-	flags.BoolVar(&f.dryRun, "dry-run", false, "print what would be imported, and write nothing")
-	flags.BoolVar(&f.redact, "redact", false, "take out secrets, even from the bytes that are kept")
-	flags.BoolVar(&f.again, "again", false, "read files from the beginning, even if they did not change")
+	flags.BoolVar(&f.DryRun, "dry-run", false, "print what would be imported, and write nothing")
+	flags.BoolVar(&f.Redact, "redact", false, "take out secrets, even from the bytes that are kept")
+	flags.BoolVar(&f.Again, "again", false, "read files from the beginning, even if they did not change")
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "show every session and what its records became")
 	flags.DurationVar(&f.interval, "interval", time.Second, "how often --watch looks for changes")
 	cmd.MarkFlagsMutuallyExclusive("watch", "dry-run")
@@ -56,14 +56,12 @@ func (a *app) runImport(ctx context.Context, args []string, f *importFlags) erro
 	}
 	return a.withHome(ctx, true, func(h *home.Home) error {
 		p := &importPrinter{app: a, flags: f}
-		request := home.ImportRequest{
-			Paths: args, All: f.all, Format: f.from, Redact: f.redact, DryRun: f.dryRun, Again: f.again,
-		}
+		f.Paths = args
 		if f.watch {
-			request.Watch = home.Age(f.interval)
+			f.Watch = home.Age(f.interval)
 			a.say("watching; interrupt to stop")
 		}
-		result, err := h.Transfer.Import(ctx, request, a.stdin, p.hear)
+		result, err := h.Transfer.Import(ctx, f.ImportRequest, a.stdin, p.hear)
 		a.bar.done()
 		if err != nil && ctx.Err() == nil && result.Files == 0 {
 			return err // it did not begin

@@ -136,7 +136,7 @@ func atLine(n int64) string {
 // result prints what became of everything: a line for each program, then what went
 // wrong, then the sum.
 func (p *importPrinter) result(r *home.ImportResult, interrupted bool) error {
-	if r.Files == 0 && len(r.Failures) == 0 && !interrupted && !p.flags.watch && !p.flags.all {
+	if r.Files == 0 && len(r.Failures) == 0 && !interrupted && !p.flags.watch && !p.flags.All {
 		p.say("no transcripts there")
 		return nil
 	}
@@ -204,7 +204,7 @@ func (p *importPrinter) programs(r *home.ImportResult) error {
 func (p *importPrinter) sayTotal(r *home.ImportTotal, interrupted bool) {
 	verb := "imported"
 	switch {
-	case p.flags.dryRun:
+	case p.flags.DryRun:
 		verb = "would import"
 	case interrupted:
 		verb = "interrupted; imported"

@@ -20,9 +20,9 @@ import (
 )
 
 type lsFlags struct {
-	sort, since, until        string
-	reverse, pinned, archived bool
-	list                      home.ListRequest
+	since, until     string
+	pinned, archived bool
+	list             home.ListRequest
 }
 
 func lsCommand(a *app) *cobra.Command {
@@ -40,8 +40,8 @@ func lsCommand(a *app) *cobra.Command {
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.runLs(cmd, &f, args) },
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.sort, "sort", "updated", "by updated, created, title, messages, tokens, size")
-	flags.BoolVar(&f.reverse, "reverse", false, "reverse the order")
+	flags.StringVar(&f.list.Sort, "sort", "updated", "by updated, created, title, messages, tokens, size")
+	flags.BoolVar(&f.list.Reverse, "reverse", false, "reverse the order")
 	limitFlag(cmd, &f.list.Limit, 0)
 	flags.Lookup("limit").Usage = "how many; 0 is all (50 on a terminal, all in a pipe)"
 	flags.IntVar(&f.list.Page, "page", 1, "which page")
@@ -72,7 +72,6 @@ const pageSize = 50
 // listRequest settles what was asked for. A person wants a page, a program everything.
 func (a *app) listRequest(cmd *cobra.Command, f *lsFlags, now time.Time) (r home.ListRequest, err error) {
 	r = f.list
-	r.Sort, r.Reverse = f.sort, f.reverse
 	if r.Page < 1 {
 		return r, usageError{fmt.Errorf("--page is %d; the first page is 1", r.Page)}
 	}
@@ -82,20 +81,9 @@ func (a *app) listRequest(cmd *cobra.Command, f *lsFlags, now time.Time) (r home
 	if r.Limit, err = limitIn(r.Limit); err != nil {
 		return r, err
 	}
-	if cmd.Flags().Changed("pinned") {
-		r.Pinned = &f.pinned
-	}
-	if cmd.Flags().Changed("archived") {
-		r.Archived = &f.archived
-	}
-	if f.since != "" { // or else one of the arguments may say it
-		if r.Since, err = home.ParseTime("since", f.since, now); err != nil {
-			return r, err
-		}
-	}
-	if f.until != "" {
-		r.Until, err = home.ParseTime("until", f.until, now)
-	}
+	r.Pinned, r.Archived = ifGiven(cmd, "pinned", &f.pinned), ifGiven(cmd, "archived", &f.archived)
+	since, until, err := timesIn(f.since, f.until, now)
+	r.Since, r.Until = cmp.Or(since, r.Since), cmp.Or(until, r.Until) // one of the arguments may say it
 	return r, err
 }
 

@@ -15,14 +15,9 @@ import (
 	"github.com/coppice-dev/coppice/upkeep"
 )
 
-type redactFlags struct {
-	all, apply, dryRun, link bool
-	value                    string
-	keep                     []string
-}
-
 func redactCommand(a *app) *cobra.Command {
-	var f redactFlags
+	var r home.RedactRequest
+	var value string
 	cmd := &cobra.Command{
 		Use:   "redact [ID…]",
 		Short: "Find secrets and take them out for good",
@@ -42,28 +37,26 @@ func redactCommand(a *app) *cobra.Command {
 			"  coppice redact 0197ab --apply --keep k3v9x2ab\n" +
 			"  coppice redact --all --apply\n" +
 			"  coppice redact --value - --apply",
-		RunE: func(cmd *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			given := cmd.Flags().Changed("value")
-			if given && f.value != "-" {
+			if given && value != "-" {
 				return usageError{errors.New("the value is read from standard input: pass --value - (others can see what is on a command line)")}
 			}
-			r := home.RedactRequest{Sessions: args, Link: f.link, All: f.all, Apply: f.apply, Keep: f.keep}
 			if given {
-				value, err := a.readValue(cmd.Context())
-				if err != nil {
+				if r.Value, err = a.readValue(cmd.Context()); err != nil {
 					return err
 				}
-				r.Value = value
 			}
+			r.Sessions = args
 			return a.withHome(cmd.Context(), false, func(h *home.Home) error { return a.runRedact(cmd, h, r) })
 		},
 	}
-	cmd.Flags().BoolVar(&f.all, "all", false, "all sessions, including those in the trash")
-	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "only list what was found (the default)")
-	cmd.Flags().BoolVar(&f.apply, "apply", false, "replace what was found")
-	cmd.Flags().StringVar(&f.value, "value", "", "look for one string: - reads or asks for it")
-	cmd.Flags().StringArrayVar(&f.keep, "keep", nil, "leave the secret with this `id` alone; can be repeated")
-	linkFlag(cmd, &f.link)
+	cmd.Flags().BoolVar(&r.All, "all", false, "all sessions, including those in the trash")
+	cmd.Flags().Bool("dry-run", false, "only list what was found (the default)")
+	cmd.Flags().BoolVar(&r.Apply, "apply", false, "replace what was found")
+	cmd.Flags().StringVar(&value, "value", "", "look for one string: - reads or asks for it")
+	cmd.Flags().StringArrayVar(&r.Keep, "keep", nil, "leave the secret with this `id` alone; can be repeated")
+	linkFlag(cmd, &r.Link)
 	cmd.MarkFlagsMutuallyExclusive("dry-run", "apply")
 	return a.withJSON(cmd)
 }

@@ -27,9 +27,7 @@ func retainCommand(a *app) *cobra.Command {
 			"  coppice retain --max-count 1000",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			r.OlderThan = home.Age(olderThan.Duration)
-			if cmd.Flags().Changed("max-count") {
-				r.MaxCount = &maxCount
-			}
+			r.MaxCount = ifGiven(cmd, "max-count", &maxCount)
 			return a.withHome(cmd.Context(), false, func(h *home.Home) error { return a.runRetain(cmd.Context(), h, r) })
 		},
 	}

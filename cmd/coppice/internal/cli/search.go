@@ -79,10 +79,7 @@ func (f *searchFlags) request(args []string, now time.Time) (r home.FindRequest,
 	if r.Limit, err = limitIn(r.Limit); err != nil {
 		return r, err
 	}
-	if r.Since, err = home.ParseTime("since", f.since, now); err != nil {
-		return r, err
-	}
-	r.Until, err = home.ParseTime("until", f.until, now)
+	r.Since, r.Until, err = timesIn(f.since, f.until, now)
 	return r, err
 }
 

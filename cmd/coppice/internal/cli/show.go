@@ -4,22 +4,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/coppice-dev/coppice/cmd/coppice/internal/tui/card"
 	"github.com/coppice-dev/coppice/home"
+	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/render/terminal"
 	"github.com/coppice-dev/coppice/session"
 )
 
 type showFlags struct {
-	leaf, at, raw   string
-	last            int
-	all, full, link bool
-	card            bool
+	home.PathRequest
+	raw        string
+	full, card bool
 }
 
 func showCommand(a *app) *cobra.Command {
@@ -38,16 +37,22 @@ func showCommand(a *app) *cobra.Command {
 			"  coppice show last --last 5\n" +
 			"  coppice show 7f3a91c2 --at c48d02ee\n" +
 			"  coppice show 7f3a91c2 --json | jq -r .message.role",
-		RunE: func(cmd *cobra.Command, args []string) error { return a.runShow(cmd, args[0], &f) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if f.Last < 0 {
+				return usageError{fmt.Errorf("--last is %d; it must not be negative", f.Last)}
+			}
+			f.Session = args[0]
+			return a.withHome(cmd.Context(), false, func(h *home.Home) error { return a.show(cmd.Context(), h, &f) })
+		},
 	}
-	cmd.Flags().StringVar(&f.leaf, "leaf", "", "show the path up to this entry: an id or a label")
-	cmd.Flags().BoolVar(&f.all, "all", false, "every entry of the session, in the order of the log")
+	cmd.Flags().StringVar(&f.Leaf, "leaf", "", "show the path up to this entry: an id or a label")
+	cmd.Flags().BoolVar(&f.All, "all", false, "every entry of the session, in the order of the log")
 	cmd.Flags().BoolVar(&f.full, "full", false, "tool calls and results in full")
-	linkFlag(cmd, &f.link)
+	linkFlag(cmd, &f.Link)
 	chainFlag(cmd)
 	cmd.Flags().StringVar(&f.raw, "raw", "", "the source bytes of an imported entry")
-	cmd.Flags().StringVar(&f.at, "at", "", "this entry and what is around it")
-	cmd.Flags().IntVar(&f.last, "last", 0, "only the last N entries")
+	cmd.Flags().StringVar(&f.At, "at", "", "this entry and what is around it")
+	cmd.Flags().IntVar(&f.Last, "last", 0, "only the last N entries")
 	cmd.Flags().BoolVar(&f.card, "card", false, "what was done, what is open, the last step, files, cost")
 	cmd.MarkFlagsMutuallyExclusive("all", "leaf", "at", "raw", "card")
 	cmd.MarkFlagsMutuallyExclusive("card", "last")
@@ -57,42 +62,27 @@ func showCommand(a *app) *cobra.Command {
 	return a.withJSON(a.picking(cmd))
 }
 
-func (a *app) runShow(cmd *cobra.Command, id string, f *showFlags) error {
-	if f.last < 0 {
-		return usageError{fmt.Errorf("--last is %d; it must not be negative", f.last)}
+func (a *app) show(ctx context.Context, h *home.Home, f *showFlags) error {
+	switch {
+	case f.card:
+		return a.showCard(ctx, h, home.SessionRequest{Session: f.Session})
+	case f.raw != "":
+		return a.showRaw(ctx, h, home.RawRequest{Session: f.Session, Entry: f.raw})
+	case a.flags.json:
+		_, err := h.Entries.Path(ctx, f.PathRequest, func(e session.Entry) error { return a.printJSON(e) })
+		return err
 	}
-	ctx := cmd.Context()
-	return a.withHome(ctx, false, func(h *home.Home) error {
-		switch {
-		case f.card:
-			return a.showCard(ctx, h, home.SessionRequest{Session: id})
-		case f.raw != "":
-			return a.showRaw(ctx, h, home.RawRequest{Session: id, Entry: f.raw})
-		case a.flags.json:
-			r := home.PathRequest{Session: id, Link: f.link, Leaf: f.leaf, At: f.at, All: f.all, Last: f.last}
-			_, err := h.Entries.Path(ctx, r, func(e session.Entry) error { return a.printJSON(e) })
-			return err
-		}
-		c, err := h.Conversation(ctx, home.OpenRequest{Session: id, Link: f.link})
-		if err != nil {
-			return err
-		}
-		err = a.show(ctx, c, f)
-		if err == nil {
-			err = c.Intact(f.at == "" && f.last == 0)
-		}
-		return errors.Join(err, c.Close())
+	r, whole := home.OpenRequest{Session: f.Session, Link: f.Link}, f.At == "" && f.Last == 0
+	return withConversation(ctx, h, r, whole, func(c *home.Conversation, drawn render.Conversation) error {
+		return a.showPath(ctx, c, drawn, f)
 	})
 }
 
 // showCard prints what a person needs to take up a conversation again.
 func (a *app) showCard(ctx context.Context, h *home.Home, r home.SessionRequest) error {
 	c, err := h.Sessions.Card(ctx, r)
-	if err != nil {
-		return err
-	}
-	if a.flags.json {
-		return a.printJSON(c)
+	if err != nil || a.flags.json {
+		return a.asJSON(c, err)
 	}
 	return a.printText(strings.Join(card.Lines(c, a.style()), "\n"))
 }
@@ -103,35 +93,44 @@ func (a *app) showRaw(ctx context.Context, h *home.Home, r home.RawRequest) erro
 	if err != nil {
 		return err
 	}
-	return a.printDocument(isJSON(raw.Data), func(w io.Writer) error {
-		_, err := w.Write(raw.Data)
-		return err
-	})
+	return a.printBytes(raw.Data)
 }
 
-// show writes a conversation for a person.
-func (a *app) show(ctx context.Context, c *home.Conversation, f *showFlags) error {
-	o := terminal.ShowOptions{All: f.all, Full: f.full, Last: f.last}
-	var err error
-	if o.Leaf, err = c.Resolve(f.leaf); err != nil {
-		return err
-	}
-	if f.at != "" {
-		if o.At, err = c.Resolve(f.at); err != nil {
-			return err
-		}
-	}
-	drawn, err := c.Rendered(ctx)
+// withConversation draws a conversation for a person. What cannot be read of what was drawn, or of
+// all of it if whole is set, is an error in the end: the rest is worth reading before that.
+func withConversation(ctx context.Context, h *home.Home, r home.OpenRequest, whole bool, draw func(*home.Conversation, render.Conversation) error) error {
+	c, err := h.Conversation(ctx, r)
 	if err != nil {
 		return err
+	}
+	drawn, err := c.Rendered(ctx)
+	if err == nil {
+		err = draw(c, drawn)
+	}
+	if err == nil {
+		err = c.Intact(whole)
+	}
+	return errors.Join(err, c.Close())
+}
+
+// showPath writes a conversation, with the commands that show what is beside the path.
+func (a *app) showPath(ctx context.Context, c *home.Conversation, drawn render.Conversation, f *showFlags) (err error) {
+	o := terminal.ShowOptions{All: f.All, Full: f.full, Last: f.Last}
+	if o.Leaf, err = c.Resolve(f.Leaf); err != nil {
+		return err
+	}
+	if f.At != "" {
+		if o.At, err = c.Resolve(f.At); err != nil {
+			return err
+		}
 	}
 	o.Hints = terminal.Hints{
 		Branch: func(entry string) string { return a.command("show", []string{drawn.Name}, "--leaf", entry) },
 		Whole:  a.command("show", []string{drawn.Name}),
 		Folded: "--full shows them",
 	}
-	if f.leaf != "" {
-		o.Hints.Whole = a.command("show", []string{drawn.Name}, "--leaf", f.leaf)
+	if f.Leaf != "" {
+		o.Hints.Whole = a.command("show", []string{drawn.Name}, "--leaf", f.Leaf)
 	}
 	return terminal.Show(ctx, a.out, drawn, a.style(), o)
 }

@@ -17,46 +17,31 @@ import (
 	"github.com/coppice-dev/coppice/render/terminal"
 )
 
-type statsFlags struct{ since, until string }
-
 func statsCommand(a *app) *cobra.Command {
-	var f statsFlags
+	var since, until string
 	cmd := &cobra.Command{
 		Use:   "stats [ID]",
 		Short: "Tokens, cost, hours, tools and topics",
 		Long: "Shows tokens and cost over time, the busiest hours, the tools and models used, and\n" +
 			"the topics, for all sessions or for one. A response that several sessions share,\n" +
 			"because one was forked from another, is counted once.",
-		RunE: func(cmd *cobra.Command, args []string) error { return a.runStats(cmd, &f, args) },
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			r := home.StatsRequest{Session: strings.Join(args, "")}
+			if r.Since, r.Until, err = timesIn(since, until, time.Now()); err != nil {
+				return err
+			}
+			return a.withHome(cmd.Context(), false, func(h *home.Home) error {
+				s, err := h.Search.Stats(cmd.Context(), r)
+				if err != nil || a.flags.json {
+					return a.asJSON(s, err)
+				}
+				return a.printStats(s)
+			})
+		},
 	}
-	cmd.Flags().StringVar(&f.since, "since", "", "only since: 2026-03-01, or 7d ago")
-	cmd.Flags().StringVar(&f.until, "until", "", "only before")
+	cmd.Flags().StringVar(&since, "since", "", "only since: 2026-03-01, or 7d ago")
+	cmd.Flags().StringVar(&until, "until", "", "only before")
 	return a.withJSON(cmd)
-}
-
-func (a *app) runStats(cmd *cobra.Command, f *statsFlags, args []string) error {
-	var r home.StatsRequest
-	var err error
-	now := time.Now()
-	if r.Since, err = home.ParseTime("since", f.since, now); err != nil {
-		return err
-	}
-	if r.Until, err = home.ParseTime("until", f.until, now); err != nil {
-		return err
-	}
-	if len(args) == 1 {
-		r.Session = args[0]
-	}
-	return a.withHome(cmd.Context(), false, func(h *home.Home) error {
-		s, err := h.Search.Stats(cmd.Context(), r)
-		if err != nil {
-			return err
-		}
-		if a.flags.json {
-			return a.printJSON(s)
-		}
-		return a.printStats(s)
-	})
 }
 
 // printStats draws the numbers.

@@ -151,6 +151,14 @@ func (t *talk) printDocument(isJSON bool, write func(w io.Writer) error) error {
 	return err
 }
 
+// printBytes writes a document of either kind.
+func (t *talk) printBytes(document []byte) error {
+	return t.printDocument(isJSON(document), func(w io.Writer) error {
+		_, err := w.Write(document)
+		return err
+	})
+}
+
 // isJSON reports whether data is JSON, or at least begins like it.
 func isJSON(data []byte) bool {
 	data = bytes.TrimLeft(data, " \t\r\n")

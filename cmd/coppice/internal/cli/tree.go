@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 
 	"github.com/spf13/cobra"
 
@@ -27,7 +26,7 @@ func treeCommand(a *app) *cobra.Command {
 			"Sessions that continue each other are drawn as one conversation; --link draws only\n" +
 			"the one you name.",
 		Example: "  coppice tree 7f3a91c2\n  coppice tree 7f3a91c2 --fold 4",
-		RunE:    func(cmd *cobra.Command, args []string) error { return a.runTree(cmd, args[0], &f) },
+		RunE:    a.onHome(func(ctx context.Context, h *home.Home, args []string) error { return a.tree(ctx, h, args[0], &f) }),
 	}
 	cmd.Flags().BoolVar(&f.all, "all", false, "also names, tags and labels as entries of their own")
 	cmd.Flags().IntVar(&f.fold, "fold", terminal.FoldIfLong, "fold runs of more than N entries; 0 never (default: 4 if long)")
@@ -36,33 +35,17 @@ func treeCommand(a *app) *cobra.Command {
 	return a.withJSON(a.picking(cmd))
 }
 
-func (a *app) runTree(cmd *cobra.Command, id string, f *treeFlags) error {
-	ctx := cmd.Context()
-	return a.withHome(ctx, false, func(h *home.Home) error {
-		if a.flags.json {
-			_, err := h.Entries.Tree(ctx, home.TreeRequest{Session: id, Link: f.link}, func(n home.TreeNode) error { return a.printJSON(n) })
-			return err
-		}
-		c, err := h.Conversation(ctx, home.OpenRequest{Session: id, Link: f.link})
+func (a *app) tree(ctx context.Context, h *home.Home, id string, f *treeFlags) error {
+	if a.flags.json {
+		_, err := h.Entries.Tree(ctx, home.TreeRequest{Session: id, Link: f.link}, func(n home.TreeNode) error { return a.printJSON(n) })
+		return err
+	}
+	r := home.OpenRequest{Session: id, Link: f.link}
+	return withConversation(ctx, h, r, true, func(c *home.Conversation, drawn render.Conversation) error {
+		out, err := render.NewOutline(drawn, render.OutlineOptions{Leaf: c.LeafID(), All: f.all})
 		if err != nil {
 			return err
 		}
-		err = a.drawTree(ctx, c, f)
-		if err == nil {
-			err = c.Intact(true)
-		}
-		return errors.Join(err, c.Close())
+		return terminal.Tree(ctx, a.out, drawn, out, a.style(), f.fold)
 	})
-}
-
-func (a *app) drawTree(ctx context.Context, c *home.Conversation, f *treeFlags) error {
-	drawn, err := c.Rendered(ctx)
-	if err != nil {
-		return err
-	}
-	out, err := render.NewOutline(drawn, render.OutlineOptions{Leaf: c.LeafID(), All: f.all})
-	if err != nil {
-		return err
-	}
-	return terminal.Tree(ctx, a.out, drawn, out, a.style(), f.fold)
 }

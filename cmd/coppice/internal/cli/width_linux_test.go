@@ -197,7 +197,7 @@ func TestCommandOfAnAgentIsNotBroken(t *testing.T) {
 	t.Parallel()
 	const resume = "cd /home/ada/a-long-project/with/parts && codex resume 5ae37d46-a99b-8f3b-b3ba-9b5555171146"
 	env := map[string]string{"HOME": t.TempDir(), "NO_COLOR": "1", "COLUMNS": "80"}
-	shown := screenOfApp(t, env, func(a *app) { a.sayOnward(&home.ExportResult{Resume: resume}) })
+	shown := screenOfApp(t, env, func(a *app) { _ = a.printWritten(&home.ExportResult{Resume: resume}) })
 	if !strings.Contains(shown, resume) {
 		t.Error(shown)
 	}
