@@ -32,9 +32,9 @@ func archiveCommand(a *app) *cobra.Command {
 				return usageError{errors.New("the ids of sessions or --older-than is needed")}
 			}
 			return a.withHome(cmd.Context(), false, func(h *home.Home) error {
-				requests := []home.ArchiveRequest{{OlderThan: home.Age(max(1, olderThan.Duration))}}
-				if len(args) > 0 {
-					requests = nil
+				var requests []home.ArchiveRequest
+				if len(args) == 0 {
+					requests = append(requests, home.ArchiveRequest{OlderThan: home.Age(max(1, olderThan.Duration))})
 				}
 				meant, err := h.Sessions.Distinct(cmd.Context(), home.DistinctRequest{Sessions: args, Link: link})
 				if err != nil {
@@ -85,13 +85,10 @@ func (a *app) runArchive(ctx context.Context, h *home.Home, requests []home.Arch
 }
 
 func (a *app) printArchived(s home.Archived) error {
-	if a.flags.json {
-		return a.printJSON(s)
-	}
-	if s.Already {
+	if s.Already && !a.flags.json {
 		a.say("session %s is archived already", render.ShortID(s.ID))
 	}
-	return a.print("%s", s.ID)
+	return a.printID(s, s.ID)
 }
 
 func errorsOf(failed []home.Failure) []error {
@@ -122,14 +119,12 @@ func unarchiveCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "unarchive ID…",
 		Short: "Uncompress archived sessions",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withHome(cmd.Context(), false, func(h *home.Home) error {
-				return a.eachSession(cmd.Context(), h, home.DistinctRequest{Sessions: args, Link: r.Link}, func(id string) error {
-					r.Session = id
-					return a.runUnarchive(cmd.Context(), h, r)
-				})
+		RunE: a.onHome(func(ctx context.Context, h *home.Home, args []string) error {
+			return a.eachSession(ctx, h, home.DistinctRequest{Sessions: args, Link: r.Link}, func(id string) error {
+				r.Session = id
+				return a.runUnarchive(ctx, h, r)
 			})
-		},
+		}),
 	}
 	linkFlag(cmd, &r.Link)
 	return a.withJSON(cmd)
@@ -141,15 +136,11 @@ func (a *app) runUnarchive(ctx context.Context, h *home.Home, r home.UnarchiveRe
 		return err
 	}
 	for _, s := range result.Sessions {
-		var printed error
-		if a.flags.json {
-			printed = a.printJSON(s)
-		} else {
+		if !a.flags.json {
 			a.say("session %s is the plain file %s", render.ShortID(s.ID), s.Path)
-			printed = a.print("%s", s.ID)
 		}
-		if printed != nil {
-			return printed
+		if err := a.printID(s, s.ID); err != nil {
+			return err
 		}
 	}
 	failed := a.sumUp(len(result.Sessions), errorsOf(result.Failed))

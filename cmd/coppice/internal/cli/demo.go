@@ -45,11 +45,8 @@ func (a *app) runDemo(ctx context.Context, args []string, force bool) error {
 		if home.KindOf(err) == home.KindExists {
 			return hinted(err, "coppice demo DIR writes elsewhere, --force adds to these")
 		}
-		if err != nil {
-			return err
-		}
-		if a.flags.json {
-			return a.printJSON(demoJSON{dir, made})
+		if err != nil || a.flags.json {
+			return a.asJSON(demoJSON{dir, made}, err)
 		}
 		a.sayDemo(dir, made)
 		return a.print("%s", dir)

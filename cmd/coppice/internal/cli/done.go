@@ -33,6 +33,15 @@ func (a *app) asJSON(result any, err error) error {
 	return a.printJSON(result)
 }
 
+// printID prints the id of what was done something with, and to a program that asked for JSON
+// the whole result.
+func (a *app) printID(result any, id string) error {
+	if a.flags.json {
+		return a.printJSON(result)
+	}
+	return a.print("%s", id)
+}
+
 // made is done for commands that programs call all the time: in a pipe they print
 // the id, and nothing else.
 func (a *app) made(result any, id, line string) error {

@@ -24,25 +24,15 @@ func fsckCommand(a *app) *cobra.Command {
 			"one, the exit code is 12. A note is worth knowing, but is not damage: a tool call\n" +
 			"that was interrupted, or a mistake that was already in the file a session was\n" +
 			"imported from.",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withHome(cmd.Context(), false, func(h *home.Home) error { return a.runFsck(cmd.Context(), h, args) })
-		},
+		RunE: a.onHome(a.runFsck),
 	})
 }
 
 func (a *app) runFsck(ctx context.Context, h *home.Home, given []string) error {
-	if len(given) == 0 {
-		found := a.newFindings(ctx, h)
-		result, err := h.Upkeep.Check(ctx, home.CheckRequest{}, found.print)
-		if err = errors.Join(err, found.fold()); err != nil {
-			return err
-		}
-		return a.fsckVerdict(ctx, h, result)
-	}
 	var sum upkeep.CheckResult
-	err := a.eachSession(ctx, h, home.DistinctRequest{Sessions: given, Link: true}, func(id string) error {
+	check := func(sessions ...string) error {
 		found := a.newFindings(ctx, h)
-		result, err := h.Upkeep.Check(ctx, home.CheckRequest{Sessions: []string{id}}, found.print)
+		result, err := h.Upkeep.Check(ctx, home.CheckRequest{Sessions: sessions}, found.print)
 		if err = errors.Join(err, found.fold()); err != nil {
 			return err
 		}
@@ -52,7 +42,13 @@ func (a *app) runFsck(ctx context.Context, h *home.Home, given []string) error {
 		sum.Notes += result.Notes
 		sum.Damaged = append(sum.Damaged, result.Damaged...)
 		return nil
-	})
+	}
+	var err error
+	if len(given) == 0 {
+		err = check()
+	} else {
+		err = a.eachSession(ctx, h, home.DistinctRequest{Sessions: given, Link: true}, func(id string) error { return check(id) })
+	}
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"context"
+
 	"github.com/spf13/cobra"
 
 	"github.com/coppice-dev/coppice/home"
@@ -16,36 +18,29 @@ func indexCommand(a *app) *cobra.Command {
 	cmd = withDefault(cmd, a.withJSON(&cobra.Command{
 		Use:   "status",
 		Short: "Show what the index holds",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.withHome(cmd.Context(), false, func(h *home.Home) error {
-				s, err := h.Upkeep.IndexStatus(cmd.Context())
-				if err != nil {
-					return err
-				}
-				if a.flags.json {
-					return a.printJSON(s)
-				}
-				return a.print("%s\n%d sessions, %d entries, %d searchable texts, %s (format %d, %s)",
-					s.Path, s.Sessions, s.Entries, s.Texts, render.Bytes(s.Size), s.Schema, s.Engine)
-			})
-		},
+		RunE: a.onHome(func(ctx context.Context, h *home.Home, _ []string) error {
+			s, err := h.Upkeep.IndexStatus(ctx)
+			if err != nil || a.flags.json {
+				return a.asJSON(s, err)
+			}
+			return a.print("%s\n%d sessions, %d entries, %d searchable texts, %s (format %d, %s)",
+				s.Path, s.Sessions, s.Entries, s.Texts, render.Bytes(s.Size), s.Schema, s.Engine)
+		}),
 	}))
 	cmd.AddCommand(a.withJSON(&cobra.Command{
 		Use:   "rebuild",
 		Short: "Rebuild the index from the sessions",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.withHome(cmd.Context(), false, func(h *home.Home) error {
-				r, err := h.Upkeep.RebuildIndex(cmd.Context())
-				if err != nil {
-					return err
-				}
-				a.say("rebuilt the index: %s", r.Path)
-				if a.flags.json {
-					return a.printJSON(r)
-				}
-				return nil
-			})
-		},
+		RunE: a.onHome(func(ctx context.Context, h *home.Home, _ []string) error {
+			r, err := h.Upkeep.RebuildIndex(ctx)
+			if err != nil {
+				return err
+			}
+			a.say("rebuilt the index: %s", r.Path)
+			if a.flags.json {
+				return a.printJSON(r)
+			}
+			return nil
+		}),
 	}))
 	return cmd
 }

@@ -50,22 +50,25 @@ func (a *app) runMCP(ctx context.Context, f *mcpFlags) error {
 		return hinted(usageError{errors.New("coppice mcp is for agents, not for a terminal")}, "coppice mcp install lists the agents that can use it")
 	}
 	return a.withHome(ctx, true, func(h *home.Home) error {
-		ctx, cancel := context.WithCancel(ctx)
-		var work sync.WaitGroup
-		defer work.Wait()
-		defer cancel()
-		if f.imports {
-			work.Go(func() { a.keepImporting(ctx, h) })
-		}
 		server := mcp.New(h, &mcp.Options{ReadOnly: f.readOnly, Version: thisBuild().Version})
-		return server.Run(ctx, mcp.Lines(a.stdin, a.data))
+		return a.serveAndImport(ctx, h, f.imports, func(ctx context.Context) error { return server.Run(ctx, mcp.Lines(a.stdin, a.data)) })
 	})
 }
 
-// keepImporting imports what other programs write until ctx ends.
-func (a *app) keepImporting(ctx context.Context, h *home.Home) {
-	_, err := h.Transfer.Import(ctx, home.ImportRequest{All: true, Watch: home.Age(importEvery)}, nil, nil)
-	if err != nil && ctx.Err() == nil {
-		a.sayError(err)
+// serveAndImport serves and, if imports is set, imports what other programs write meanwhile. The
+// import works on the home, so it has to end before the home is closed.
+func (a *app) serveAndImport(ctx context.Context, h *home.Home, imports bool, serve func(context.Context) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var work sync.WaitGroup
+	defer work.Wait()
+	defer cancel()
+	if imports {
+		work.Go(func() {
+			_, err := h.Transfer.Import(ctx, home.ImportRequest{All: true, Watch: home.Age(importEvery)}, nil, nil)
+			if err != nil && ctx.Err() == nil {
+				a.sayError(err)
+			}
+		})
 	}
+	return serve(ctx)
 }

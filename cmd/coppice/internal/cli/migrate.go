@@ -35,11 +35,8 @@ func migrateCommand(a *app) *cobra.Command {
 
 func (a *app) runMigrate(ctx context.Context, blobs string) error {
 	did, err := home.Migrate(ctx, "", blobs, &home.Options{Settings: a.settings})
-	if err != nil {
-		return err
-	}
-	if a.flags.json {
-		return a.printJSON(did)
+	if err != nil || a.flags.json {
+		return a.asJSON(did, err)
 	}
 	switch {
 	case did.From == did.To:

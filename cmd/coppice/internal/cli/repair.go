@@ -68,15 +68,10 @@ func (a *app) runQuarantine(ctx context.Context, h *home.Home, list bool, restor
 		if err != nil {
 			return err
 		}
-		if a.flags.json {
-			err = a.printJSON(done)
-		} else {
-			err = a.print("%s", done.Session)
-		}
-		a.say("session %s is back as it was", done.Session)
-		if err != nil {
+		if err := a.printID(done, done.Session); err != nil {
 			return err
 		}
+		a.say("session %s is back as it was", done.Session)
 	}
 	if !list {
 		return nil

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -105,12 +106,8 @@ func (a *app) hintResume(err error, r *home.ResumeRequest) error {
 	if !ok || home.KindOf(err) != home.KindExists || there.Path == "" {
 		return err
 	}
-	in := r.In
-	if in == "" {
-		in = "AGENT"
-	}
 	return hinted(err, a.command("import", []string{there.Path})+" imports what the agent added; "+
-		a.command("export", []string{r.Session}, "--to", in, "--force")+" replaces the file and keeps it as .bak")
+		a.command("export", []string{r.Session}, "--to", cmp.Or(r.In, "AGENT"), "--force")+" replaces the file and keeps it as .bak")
 }
 
 // start runs the agent in place of this program, if the system can do that.

@@ -23,17 +23,15 @@ func rmCommand(a *app) *cobra.Command {
 			"removed as a whole, with the sessions of the subagents that it started; --link removes\n" +
 			"only the session you name. Pinned sessions, and sessions too damaged to check, are\n" +
 			"kept unless you pass --force.",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withHome(cmd.Context(), false, func(h *home.Home) error {
-				gone := make(map[string]bool) // some go with others
-				return a.eachSession(cmd.Context(), h, home.DistinctRequest{Sessions: args, Link: r.Link}, func(id string) error {
-					if r.Session = id; gone[id] {
-						return nil
-					}
-					return a.runRm(cmd.Context(), h, r, gone)
-				})
+		RunE: a.onHome(func(ctx context.Context, h *home.Home, args []string) error {
+			gone := make(map[string]bool) // some go with others
+			return a.eachSession(ctx, h, home.DistinctRequest{Sessions: args, Link: r.Link}, func(id string) error {
+				if r.Session = id; gone[id] {
+					return nil
+				}
+				return a.runRm(ctx, h, r, gone)
 			})
-		},
+		}),
 	}
 	cmd.Flags().BoolVar(&r.Force, "force", false, "even if they are pinned, or too damaged to check")
 	linkFlag(cmd, &r.Link)

@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
-	"sync"
 
 	"github.com/spf13/cobra"
 
@@ -102,14 +101,7 @@ func (a *app) runServe(ctx context.Context, f *serveFlags) error {
 			a.say("this token may do everything until the server stops; %s makes others:", a.command("token add NAME", nil))
 			a.say("  %s", secret)
 		}
-		ctx, cancel := context.WithCancel(ctx)
-		var work sync.WaitGroup
-		defer work.Wait()
-		defer cancel()
-		if f.imports {
-			work.Go(func() { a.keepImporting(ctx, h) })
-		}
-		return s.Serve(ctx, l)
+		return a.serveAndImport(ctx, h, f.imports, func(ctx context.Context) error { return s.Serve(ctx, l) })
 	})
 }
 

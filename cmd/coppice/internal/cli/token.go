@@ -66,11 +66,8 @@ func tokenAddCommand(a *app) *cobra.Command {
 
 func (a *app) addToken(ctx context.Context, h *home.Home, made madeToken) (err error) {
 	made.Created = time.Now().UTC().Truncate(time.Second)
-	if made.Secret, err = token.Of(h.Store()).Add(ctx, made.Token); err != nil {
-		return err
-	}
-	if a.flags.json {
-		return a.printJSON(made)
+	if made.Secret, err = token.Of(h.Store()).Add(ctx, made.Token); err != nil || a.flags.json {
+		return a.asJSON(made, err)
 	}
 	a.say("this is the token %s; it is not shown again", made.Name)
 	return a.print("%s", made.Secret)
