@@ -135,22 +135,9 @@ func (a *app) rootCommand() *cobra.Command {
 			}
 			return a.welcome(cmd.Context())
 		},
-		SilenceUsage:  true,
-		SilenceErrors: true,
-		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
-			a.call = fieldsOf(cmd)
-			if a.flags.dir == "" && cmd.Flags().Changed("dir") {
-				return usageError{errors.New("--dir is empty: name the directory of the sessions, or leave the flag out")}
-			}
-			if cmd.Flags().Changed("server") && (a.flags.dir != "" || !home.IsAway(a.flags.server)) {
-				return usageError{errors.New("--server is the address of a server, such as https://host:8443, and takes the place of --dir")}
-			}
-			if err := checkGroups(cmd); err != nil {
-				return err
-			}
-			a.where = a.flags.where()
-			return a.settle()
-		},
+		SilenceUsage:      true,
+		SilenceErrors:     true,
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return a.prepare(cmd) },
 	}
 	root.PersistentFlags().StringVar(&a.flags.dir, "dir", "", "the directory of the sessions")
 	root.PersistentFlags().StringVar(&a.flags.server, "server", "", "use the sessions of this Coppice server")
@@ -169,6 +156,22 @@ func (a *app) rootCommand() *cobra.Command {
 	root.AddCommand(manCommand(a))
 	a.finish(root)
 	return root
+}
+
+// prepare checks the flags that every command has, once they are parsed, and finds the settings.
+func (a *app) prepare(cmd *cobra.Command) error {
+	a.call = fieldsOf(cmd)
+	if a.flags.dir == "" && cmd.Flags().Changed("dir") {
+		return usageError{errors.New("--dir is empty: name the directory of the sessions, or leave the flag out")}
+	}
+	if cmd.Flags().Changed("server") && (a.flags.dir != "" || !home.IsAway(a.flags.server)) {
+		return usageError{errors.New("--server is the address of a server, such as https://host:8443, and takes the place of --dir")}
+	}
+	if err := checkGroups(cmd); err != nil {
+		return err
+	}
+	a.where = a.flags.where()
+	return a.settle()
 }
 
 // finish adds the commands that cobra has, and what all commands have in common.

@@ -29,57 +29,63 @@ func tagCommand(a *app) *cobra.Command {
 		// -draft is not a flag: parseTagArgs tells the arguments apart.
 		DisableFlagParsing: true,
 	}
-	var args, changes []string
-	var suggest, auto bool
-	var r home.AutoTagRequest
-	cmd.Flags().BoolVar(&suggest, "suggest", false, "print words that would make good tags")
-	cmd.Flags().BoolVar(&auto, "auto", false, "add the best of these words")
-	cmd.Flags().BoolVar(&r.All, "all", false, "with --auto: every session without tags")
-	cmd.Flags().BoolVar(&r.DryRun, "dry-run", false, "with --auto: only show what it would add")
-	cmd.PersistentPreRunE = func(cmd *cobra.Command, given []string) error {
-		a.call = fieldsOf(cmd)
-		var err error
-		if args, changes, err = parseTagArgs(cmd, given); err != nil {
+	var f tagFlags
+	cmd.Flags().BoolVar(&f.suggest, "suggest", false, "print words that would make good tags")
+	cmd.Flags().BoolVar(&f.on, "auto", false, "add the best of these words")
+	cmd.Flags().BoolVar(&f.auto.All, "all", false, "with --auto: every session without tags")
+	cmd.Flags().BoolVar(&f.auto.DryRun, "dry-run", false, "with --auto: only show what it would add")
+	cmd.PersistentPreRunE = func(cmd *cobra.Command, given []string) (err error) {
+		if f.auto.Sessions, f.changes, err = parseTagArgs(cmd, given); err != nil {
 			return usageError{err}
 		}
-		return a.settle()
+		return a.prepare(cmd) // which looks at flags that were parsed only now
 	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if help, _ := cmd.Flags().GetBool("help"); help {
 			return cmd.Help()
 		}
-		if auto {
-			if suggest || len(changes) > 0 || r.All == (len(args) > 0) {
-				return usageError{errors.New("--auto takes sessions, or --all, and nothing else")}
-			}
-			r.Sessions = args
-			return a.autoTag(cmd.Context(), r)
+		if err := f.check(); err != nil {
+			return err
 		}
-		if r.All || r.DryRun {
-			return usageError{errors.New("--all and --dry-run go with --auto")}
-		}
-		if len(args)+len(changes) == 0 && !suggest {
-			return a.listTags(cmd.Context())
-		}
-		if len(args) != 1 {
-			return usageError{fmt.Errorf("give one session, and changes that begin with + or -; %d arguments are neither", len(args))}
-		}
-		switch {
-		case suggest && len(changes) > 0:
-			return usageError{errors.New("--suggest only prints; give the changes without it")}
-		case suggest:
-			return a.suggestTags(cmd.Context(), args[0])
-		}
-		r := home.TagRequest{Session: args[0]}
-		for _, change := range changes {
-			if err := r.Change(change); err != nil {
-				return err
-			}
-		}
-		return a.runTag(cmd.Context(), r)
+		return a.withHome(cmd.Context(), false, func(h *home.Home) error { return a.tag(cmd.Context(), h, &f) })
 	}
 	return a.withJSON(cmd)
 }
+
+// tagFlags are what was asked for. The arguments that are not changes are in auto, which takes
+// several sessions; everything else takes one.
+type tagFlags struct {
+	changes     []string
+	suggest, on bool
+	auto        home.AutoTagRequest
+	one         home.TagRequest
+}
+
+// check refuses what does not go together, and settles the request for one session.
+func (f *tagFlags) check() error {
+	sessions := f.auto.Sessions
+	switch {
+	case f.on && (f.suggest || len(f.changes) > 0 || f.auto.All == (len(sessions) > 0)):
+		return usageError{errors.New("--auto takes sessions, or --all, and nothing else")}
+	case !f.on && (f.auto.All || f.auto.DryRun):
+		return usageError{errors.New("--all and --dry-run go with --auto")}
+	case f.on || f.listsAll():
+		return nil
+	case len(sessions) != 1:
+		return usageError{fmt.Errorf("give one session, and changes that begin with + or -; %d arguments are neither", len(sessions))}
+	case f.suggest && len(f.changes) > 0:
+		return usageError{errors.New("--suggest only prints; give the changes without it")}
+	}
+	f.one.Session = sessions[0]
+	for _, change := range f.changes {
+		if err := f.one.Change(change); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f *tagFlags) listsAll() bool { return len(f.auto.Sessions)+len(f.changes) == 0 && !f.suggest }
 
 // parseTagArgs separates the changes (+a, -b) from the flags, which it parses,
 // and the arguments, which it returns.
@@ -101,90 +107,75 @@ func parseTagArgs(cmd *cobra.Command, given []string) (args, changes []string, e
 	return cmd.Flags().Args(), changes, nil
 }
 
-func (a *app) runTag(ctx context.Context, r home.TagRequest) error {
-	return a.withHome(ctx, false, func(h *home.Home) error {
-		tagged, err := h.Sessions.Tag(ctx, r)
-		if err != nil {
-			return err
-		}
-		if len(r.Add)+len(r.Remove) > 0 {
-			return a.done(tagged, tagged.Entry, "the tags of session "+render.ShortID(tagged.Session)+" are now: "+orNone(tagged.Tags))
-		}
-		if a.flags.json {
-			return a.printJSON(tagged)
-		}
-		return a.printLines(tagged.Tags)
-	})
-}
-
-// suggestTags prints words that set a session apart, and that are not its tags.
-func (a *app) suggestTags(ctx context.Context, id string) error {
-	return a.withHome(ctx, false, func(h *home.Home) error {
-		words, err := h.Sessions.SuggestTags(ctx, home.SuggestTagsRequest{Session: id})
-		if err != nil {
-			return err
-		}
-		if a.flags.json {
-			return a.printJSON(words)
+func (a *app) tag(ctx context.Context, h *home.Home, f *tagFlags) error {
+	switch {
+	case f.on:
+		return a.autoTag(ctx, h, f.auto)
+	case f.listsAll():
+		return a.listTags(ctx, h)
+	case f.suggest: // words that set a session apart, and that are not its tags
+		words, err := h.Sessions.SuggestTags(ctx, home.SuggestTagsRequest{Session: f.one.Session})
+		if err != nil || a.flags.json {
+			return a.asJSON(words, err)
 		}
 		return a.printLines(words.Suggested)
-	})
+	}
+	tagged, err := h.Sessions.Tag(ctx, f.one)
+	switch {
+	case err == nil && len(f.changes) > 0:
+		return a.done(tagged, tagged.Entry, "the tags of session "+render.ShortID(tagged.Session)+" are now: "+orNone(tagged.Tags))
+	case err != nil || a.flags.json:
+		return a.asJSON(tagged, err)
+	}
+	return a.printLines(tagged.Tags)
 }
 
 // listTags prints all tags, and how many sessions a list of each would have. On a
 // terminal those below another are indented.
-func (a *app) listTags(ctx context.Context) error {
-	return a.withHome(ctx, false, func(h *home.Home) error {
-		all, err := h.Sessions.Tags(ctx)
-		if err != nil {
-			return err
+func (a *app) listTags(ctx context.Context, h *home.Home) error {
+	all, err := h.Sessions.Tags(ctx)
+	if err != nil || a.flags.json {
+		return a.asJSON(all, err)
+	}
+	if len(all.Tags) == 0 {
+		a.say("no tags")
+	}
+	t := a.newTable("TAG", "TAG", ">SESSIONS")
+	above := ""
+	for _, tag := range all.Tags {
+		shown := tag.Tag
+		if below, ok := strings.CutPrefix(tag.Tag, above+"/"); a.width() > 0 && above != "" && ok {
+			shown = "  " + below
+		} else {
+			above = tag.Tag
 		}
-		if a.flags.json {
-			return a.printJSON(all)
-		}
-		if len(all.Tags) == 0 {
-			a.say("no tags")
-			return nil
-		}
-		t := a.newTable("TAG", "TAG", ">SESSIONS")
-		above := ""
-		for _, tag := range all.Tags {
-			shown := tag.Tag
-			if below, ok := strings.CutPrefix(tag.Tag, above+"/"); a.width() > 0 && above != "" && ok {
-				shown = "  " + below
-			} else {
-				above = tag.Tag
-			}
-			t.add(render.OneLine(shown, 0), strconv.FormatInt(tag.WithBelow, 10))
-		}
-		return t.print()
-	})
+		t.add(render.OneLine(shown, 0), strconv.FormatInt(tag.WithBelow, 10))
+	}
+	return t.print()
 }
 
 // autoTag adds suggested tags, and says which.
-func (a *app) autoTag(ctx context.Context, r home.AutoTagRequest) error {
-	return a.withHome(ctx, false, func(h *home.Home) error {
-		done, err := h.Sessions.AutoTag(ctx, r)
-		if err != nil && done == nil {
-			return err
-		}
-		if a.flags.json {
-			return errors.Join(a.printJSON(done), err)
-		}
-		t := a.newTable("TITLE", "SESSION", "TITLE", "TAGS")
-		for _, s := range done.Tagged {
-			t.add(render.ShortID(s.Session), render.OneLine(s.Title, 0), render.OneLine(strings.Join(s.Added, " "), 0))
-		}
-		if err := errors.Join(t.print(), err); err != nil {
-			return err
-		}
-		verb := "tagged"
-		if r.DryRun {
-			verb = "would tag"
-		}
-		a.say("%s %s", verb, render.Counted(len(done.Tagged), "session", "sessions"))
-		return nil
-	})
+func (a *app) autoTag(ctx context.Context, h *home.Home, r home.AutoTagRequest) error {
+	done, err := h.Sessions.AutoTag(ctx, r)
+	if err != nil && done == nil {
+		return err
+	}
+	if a.flags.json {
+		return errors.Join(a.printJSON(done), err)
+	}
+	t := a.newTable("TITLE", "SESSION", "TITLE", "TAGS")
+	for _, s := range done.Tagged {
+		t.add(render.ShortID(s.Session), render.OneLine(s.Title, 0), render.OneLine(strings.Join(s.Added, " "), 0))
+	}
+	if err := errors.Join(t.print(), err); err != nil {
+		return err
+	}
+	verb := "tagged"
+	if r.DryRun {
+		verb = "would tag"
+	}
+	a.say("%s %s", verb, render.Counted(len(done.Tagged), "session", "sessions"))
+	return nil
 }
 
 func orNone(tags []string) string {
