@@ -73,7 +73,7 @@ func (a *app) runBackup(ctx context.Context, h *home.Home, r home.BackupRequest)
 }
 
 func (a *app) runVerify(ctx context.Context, path string) error {
-	bar := a.newProgress("")
+	bar := a.newProgress()
 	found, err := home.VerifyBackup(ctx, home.VerifyBackupRequest{Path: path}, &home.Options{Progress: bar.show})
 	bar.done()
 	if found == nil {

@@ -42,10 +42,9 @@ func copyCommand(a *app) *cobra.Command {
 }
 
 func (a *app) runCopy(ctx context.Context, r home.CopyRequest) error {
-	bar := a.newProgress("")
-	did, err := home.Copy(ctx, r, &home.Options{
-		Settings: a.settings, Progress: bar.show, Notify: func(n home.Notice) { bar.done(); a.sayNotice(n) },
-	})
+	bar := a.newProgress()
+	o := a.options(bar)
+	did, err := home.Copy(ctx, r, &o)
 	bar.done()
 	if did == nil {
 		return err

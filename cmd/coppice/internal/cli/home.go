@@ -50,12 +50,10 @@ func (a *app) onHome(do func(ctx context.Context, h *home.Home, args []string) e
 
 // withHomeAt is withHome for another directory than the settings say.
 func (a *app) withHomeAt(ctx context.Context, dir string, create bool, f func(h *home.Home) error) error {
-	bar := a.newProgress("")
-	h, err := a.openHome(ctx, dir, home.Options{
-		Create:   create,
-		Notify:   func(n home.Notice) { bar.done(); a.sayNotice(n) },
-		Progress: bar.show,
-	})
+	bar := a.newProgress()
+	o := a.options(bar)
+	o.Create = create
+	h, err := a.openHome(ctx, dir, o)
 	if err != nil {
 		return a.hintHome(err)
 	}
@@ -66,6 +64,12 @@ func (a *app) withHomeAt(ctx context.Context, dir string, create bool, f func(h 
 	a.home, a.bar = outer, outerBar
 	bar.done()
 	return errors.Join(err, h.Close())
+}
+
+// options has the home tell a person what it notices, and how far it has come. What it tells
+// takes the place of the bar.
+func (a *app) options(bar *progress) home.Options {
+	return home.Options{Settings: a.settings, Progress: bar.show, Notify: func(n home.Notice) { bar.done(); a.sayNotice(n) }}
 }
 
 // nameDamaged finds out how to name the session that an error and its hint speak of.

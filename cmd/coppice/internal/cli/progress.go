@@ -14,8 +14,6 @@ import (
 type progress struct {
 	mu      sync.Mutex // guards what follows, and the line on the terminal
 	talk    *talk
-	what    string
-	wanted  bool
 	began   time.Time
 	printed time.Time
 }
@@ -26,17 +24,18 @@ const (
 	progressWidth = 30
 )
 
-func (t *talk) newProgress(what string) *progress {
-	return &progress{talk: t, what: what, wanted: t.talkScreen != nil, began: time.Now()}
-}
+func (t *talk) newProgress() *progress { return &progress{talk: t, began: time.Now()} }
 
-func (p *progress) draw(done, total int64) {
+// show draws how far the work at hand has come.
+func (p *progress) show(doing string, done, total int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	now := time.Now()
-	if !p.wanted || total <= 0 || now.Sub(p.began) < progressAfter || now.Sub(p.printed) < progressEvery {
+	if p.talk.talkScreen == nil || total <= 0 || now.Sub(p.began) < progressAfter || now.Sub(p.printed) < progressEvery {
 		return
 	}
 	p.printed = now
-	_ = p.talk.err.Redraw(progressBar(p.what, done, total, p.talk.columnsOf(p.talk.talkScreen)))
+	_ = p.talk.err.Redraw(progressBar(doing, done, total, p.talk.columnsOf(p.talk.talkScreen)))
 }
 
 // progressBar returns the bar. A terminal breaks a line that is too long into two, and the
@@ -49,14 +48,6 @@ func progressBar(what string, done, total int64, columns int) string {
 	}
 	filled := int(int64(width) * done / total)
 	return what + " " + strings.Repeat("█", filled) + strings.Repeat("░", width-filled) + percent
-}
-
-// show draws how far the work at hand has come.
-func (p *progress) show(doing string, done, total int64) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.what = doing
-	p.draw(done, total)
 }
 
 // done wipes the bar away.

@@ -35,7 +35,7 @@ func restoreCommand(a *app) *cobra.Command {
 }
 
 func (a *app) runRestore(ctx context.Context, r home.RestoreBackupRequest) error {
-	bar := a.newProgress("")
+	bar := a.newProgress()
 	done, err := home.RestoreBackup(ctx, "", r, &home.Options{Settings: a.settings, Progress: bar.show})
 	bar.done()
 	if done == nil {
