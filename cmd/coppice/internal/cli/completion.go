@@ -25,19 +25,14 @@ func (a *app) completeSession(most int) cobra.CompletionFunc {
 			if err != nil {
 				return nil, err
 			}
-			list := found.Sessions
-			names := make([]string, len(list))
-			for i := range list {
-				names[i] = list[i].Name
-			}
-			short, err := sessionNames(ctx, h, home.SessionNamesRequest{Sessions: names})
-			for i, name := range names {
-				offer := name // if what was typed goes on after the short name, or is the beginning of the id
-				if strings.HasPrefix(short.Name(name), begin) {
-					offer = short.Name(name)
+			short, err := namesIn(ctx, h, found.Sessions)
+			for _, s := range found.Sessions {
+				offer := s.Name // if what was typed goes on after the short name, or is the beginning of the id
+				if strings.HasPrefix(short.Name(s.Name), begin) {
+					offer = short.Name(s.Name)
 				}
 				if !slices.Contains(args, offer) {
-					offers = append(offers, cobra.CompletionWithDesc(offer, render.OneLine(list[i].Title, 60)))
+					offers = append(offers, cobra.CompletionWithDesc(offer, render.OneLine(s.Title, 60)))
 				}
 			}
 			return offers, err

@@ -98,13 +98,12 @@ func (a *app) printContext(ctx context.Context, h *home.Home, c *home.ContextRes
 }
 
 func (a *app) contextEntries(c *home.ContextResult, short render.Names) error {
-	if err := a.contextHead(c, short); err != nil {
-		return err
-	}
+	head := a.contextHead(c, short)
 	if c.Window != nil {
-		if err := a.windowHead(c, short); err != nil {
-			return err
-		}
+		head += a.windowHead(c, short)
+	}
+	if err := a.printText(strings.TrimSuffix(head, "\n")); err != nil {
+		return err
 	}
 	style := a.style()
 	style.Width = cmp.Or(style.Width, listWidth)
@@ -141,7 +140,7 @@ func (a *app) contextEntries(c *home.ContextResult, short render.Names) error {
 const listWidth = 120
 
 // contextHead says who would be asked, how much it is, and what is left out.
-func (a *app) contextHead(c *home.ContextResult, short render.Names) error {
+func (a *app) contextHead(c *home.ContextResult, short render.Names) string {
 	model := cmp.Or(render.ModelName(c.Provider, c.Model), "no model chosen")
 	if c.ThinkingLevel != "" {
 		model += ", thinking " + render.OneLine(c.ThinkingLevel, 0)
@@ -175,5 +174,5 @@ func (a *app) contextHead(c *home.ContextResult, short render.Names) error {
 		}
 		lines = append(lines, a.paint(yellow, "- ")+line)
 	}
-	return a.printText(a.wrap(strings.Join(lines, "\n"), "") + "\n")
+	return a.wrap(strings.Join(lines, "\n"), "") + "\n\n"
 }

@@ -49,7 +49,7 @@ func (f *windowFlags) request(cmd *cobra.Command) (*home.WindowRequest, error) {
 }
 
 // windowHead says how full the window is, and what was left out for it.
-func (a *app) windowHead(c *home.ContextResult, short render.Names) error {
+func (a *app) windowHead(c *home.ContextResult, short render.Names) string {
 	r := c.Window
 	size := render.Counted(len(c.Entries), "entry", "entries") + ", " + render.Counted(r.Tokens, "token", "tokens")
 	if r.Room > 0 {
@@ -72,7 +72,7 @@ func (a *app) windowHead(c *home.ContextResult, short render.Names) error {
 	for _, o := range r.Omissions {
 		lines = append(lines, fmt.Sprintf("%s%s %s: %s, because %s", a.paint(yellow, "- "), o.Kind, short.Shown(o.EntryID), render.Counted(o.Tokens, "token", "tokens"), o.Why))
 	}
-	return a.printText(strings.Join(lines, "\n") + "\n")
+	return strings.Join(lines, "\n") + "\n\n"
 }
 
 // whoCounted says how many tokens were counted by whom.

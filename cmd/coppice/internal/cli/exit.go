@@ -98,12 +98,14 @@ func (t *talk) explain(err error) (text, hint string) {
 	if trashed, ok := errors.AsType[*home.TrashedError](err); ok {
 		hint = t.command("trash restore", []string{render.ShortID(trashed.Session)}) + " brings it back"
 	}
-	if broken, ok := errors.AsType[*session.Error](err); ok && errors.Is(broken, session.ErrCorrupt) && broken.Op == "open" && broken.Name != "" {
-		hint = t.command("repair", []string{t.short.Name(broken.Name)}) + " brings back a backup, if there is one; " +
-			t.command("rm", []string{t.short.Name(broken.Name)}) + " moves the file to the trash"
-	}
-	if broken, ok := errors.AsType[*session.Error](err); ok && errors.Is(broken, home.ErrIncomplete) && broken.Op == "read" {
-		hint = t.command("fsck", []string{t.short.Name(broken.Name)}) + " says more; " + t.command("repair", []string{t.short.Name(broken.Name)}) + " mends what can be mended"
+	if broken, ok := errors.AsType[*session.Error](err); ok && broken.Name != "" {
+		name := []string{t.short.Name(broken.Name)}
+		switch {
+		case broken.Op == "open" && errors.Is(broken, session.ErrCorrupt):
+			hint = t.command("repair", name) + " brings back a backup, if there is one; " + t.command("rm", name) + " moves the file to the trash"
+		case broken.Op == "read" && errors.Is(broken, home.ErrIncomplete):
+			hint = t.command("fsck", name) + " says more; " + t.command("repair", name) + " mends what can be mended"
+		}
 	}
 	if own, ok := errors.AsType[*hintError](err); ok {
 		hint = own.hint

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os/signal"
@@ -52,10 +53,7 @@ func (a *app) runIPC(ctx context.Context, f *ipcFlags) error {
 			signal.Ignore(syscall.SIGPIPE)
 			return a.untilStopped(ctx, server, func() error { return server.ServeStream(a.stdin, a.data) })
 		}
-		path := f.socket
-		if path == "" {
-			path = ipc.SocketPath(a.getenv)
-		}
+		path := cmp.Or(f.socket, ipc.SocketPath(a.getenv))
 		socket, err := ipc.Listen(path)
 		if home.KindOf(err) == home.KindLocked {
 			return hinted(err, "use that one, stop it, or choose another path with --socket")

@@ -193,12 +193,12 @@ func (a *app) printSessions(ctx context.Context, h *home.Home, sessions []home.S
 	if !a.isTerminal() {
 		return a.printSessionLines(sessions)
 	}
-	ids, dirs := make([]string, len(sessions)), make([]string, len(sessions))
+	dirs := make([]string, len(sessions))
 	for i := range sessions {
-		ids[i], dirs[i] = sessions[i].Name, sessions[i].CWD
+		dirs[i] = sessions[i].CWD
 	}
 	projectNames := render.ShortDirs(dirs)
-	short, err := sessionNames(ctx, h, home.SessionNamesRequest{Sessions: ids})
+	short, err := namesIn(ctx, h, sessions)
 	if err != nil {
 		return err
 	}

@@ -89,11 +89,7 @@ func (a *app) pick(ctx context.Context) (id string, err error) {
 
 // sayOffers prints a numbered list and asks for a choice.
 func (a *app) sayOffers(ctx context.Context, h *home.Home, list []home.SessionInfo, words string) error {
-	names := make([]string, len(list))
-	for i := range list {
-		names[i] = list[i].Name
-	}
-	short, err := sessionNames(ctx, h, home.SessionNamesRequest{Sessions: names})
+	short, err := namesIn(ctx, h, list)
 	if err != nil {
 		return err
 	}
@@ -101,7 +97,7 @@ func (a *app) sayOffers(ctx context.Context, h *home.Home, list []home.SessionIn
 		a.say("nothing fits %q", words)
 	}
 	for i := range list {
-		before := "  " + a.paint(bold, strconv.Itoa(i+1)) + "  " + a.paint(cyan, terminal.Pad(short.Shown(names[i]), 12)) + "  " +
+		before := "  " + a.paint(bold, strconv.Itoa(i+1)) + "  " + a.paint(cyan, terminal.Pad(short.Shown(list[i].Name), 12)) + "  " +
 			a.paint(dim, terminal.Pad(a.when(list[i].Updated, time.Now()), 12)) + "  "
 		a.say("%s%s", before, render.OneLine(titleWithMarks(list[i]), max(a.width()-33, 8)))
 	}

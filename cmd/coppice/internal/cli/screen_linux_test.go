@@ -94,7 +94,7 @@ func TestLongChartsAreCutOnATerminal(t *testing.T) {
 		bars = append(bars, index.Count{Name: fmt.Sprintf("model-%02d", i), Count: int64(100 - i)})
 	}
 	print := func(a *app) {
-		if err := a.printBars("Tokens by model", bars); err != nil {
+		if err := a.printLines(a.barLines("Tokens by model", bars)); err != nil {
 			t.Error(err)
 		}
 	}

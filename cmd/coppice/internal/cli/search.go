@@ -94,7 +94,12 @@ func (a *app) runSearch(cmd *cobra.Command, f *searchFlags, args []string) error
 			return err
 		}
 		if a.flags.json {
-			err = a.printHitsJSON(found)
+			hits := make([]hitJSON, len(found.Hits))
+			for i := range found.Hits {
+				h := &found.Hits[i]
+				hits[i] = hitJSON{h, found.Across, found.Bounded, a.showCommandFor(h.Name(), h.Entry)}
+			}
+			err = printObjects(a, hits)
 		} else {
 			err = a.printHits(cmd, h, found.Hits)
 		}
@@ -148,52 +153,39 @@ func (a *app) printHits(cmd *cobra.Command, h *home.Home, hits []home.Hit) error
 	if err != nil {
 		return err
 	}
+	var lines []string
 	for i, id := range order {
-		if i > 0 {
-			if err := a.print(""); err != nil {
-				return err
-			}
-		}
-		title := cmp.Or(render.OneLine(blocks[id][0].Title, 70), render.Untitled)
-		if err := a.print("%s", a.paint(bold, title)); err != nil {
-			return err
-		}
 		block := blocks[id]
+		if i > 0 {
+			lines = append(lines, "")
+		}
+		lines = append(lines, a.paint(bold, cmp.Or(render.OneLine(block[0].Title, 70), render.Untitled)))
 		if len(order) > 1 && len(block) > maxInBlock+1 {
 			block = block[:maxInBlock]
 		}
 		for _, h := range block {
-			if err := a.printHit(h, short); err != nil {
-				return err
-			}
+			lines = append(lines, a.hitLines(h, short)...)
 		}
 		if more := len(blocks[id]) - len(block); more > 0 {
 			here := a.command("search", cmd.Flags().Args(), append(givenFlags(cmd, "session"), "--session", short.Name(block[0].Name()))...)
-			if err := a.print("  %s", a.paint(dim, fmt.Sprintf("… %d more here: %s", more, here))); err != nil {
-				return err
-			}
+			lines = append(lines, "  "+a.paint(dim, fmt.Sprintf("… %d more here: %s", more, here)))
 		}
 	}
-	return nil
+	return a.printLines(lines)
 }
 
 // maxInBlock is how many hits of one conversation are shown, so that one that is
 // all about the query does not hide the others.
 const maxInBlock = 4
 
-func (a *app) printHit(h *home.Hit, short render.Names) error {
-	branch := ""
+// hitLines are the time and origin of a hit, what matched, and the command that shows it.
+func (a *app) hitLines(h *home.Hit, short render.Names) []string {
+	head := "  " + a.paint(dim, a.when(h.Time, time.Now())+" · ") + a.paint(blue, whoSaid(h))
 	if !h.Live {
-		branch = a.paint(yellow, " · a branch that was left")
+		head += a.paint(yellow, " · a branch that was left")
 	}
-	err := a.print("  %s%s", a.paint(dim, a.when(h.Time, time.Now())+" · ")+a.paint(blue, whoSaid(h)), branch)
-	if err == nil {
-		err = a.printText(a.wrap(a.highlight(h), "    "))
-	}
-	if err == nil {
-		err = a.print("    %s", a.paint(dim, a.showCommandFor(short.Name(h.Name()), render.ShortID(h.Entry))+alsoIn(h, short)))
-	}
-	return err
+	lines := append([]string{head}, strings.Split(a.wrap(a.highlight(h), "    "), "\n")...)
+	return append(lines, "    "+a.paint(dim, a.showCommandFor(short.Name(h.Name()), render.ShortID(h.Entry))+alsoIn(h, short)))
 }
 
 // whoSaid is who or what a hit comes from: a role, a tool, or what else it is.
@@ -259,14 +251,4 @@ type hitJSON struct {
 	Across  bool   `json:"across,omitempty"`
 	Bounded bool   `json:"bounded,omitempty"`
 	Open    string `json:"open"`
-}
-
-func (a *app) printHitsJSON(found *home.FindResult) error {
-	for i := range found.Hits {
-		h := &found.Hits[i]
-		if err := a.printJSON(hitJSON{h, found.Across, found.Bounded, a.showCommandFor(h.Name(), h.Entry)}); err != nil {
-			return err
-		}
-	}
-	return nil
 }

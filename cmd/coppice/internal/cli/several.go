@@ -61,6 +61,15 @@ func sessionNames(ctx context.Context, h *home.Home, r home.SessionNamesRequest)
 	return found.Names, nil
 }
 
+// namesIn returns the short names of the sessions in a list.
+func namesIn(ctx context.Context, h *home.Home, list []home.SessionInfo) (render.Names, error) {
+	names := make([]string, len(list))
+	for i := range list {
+		names[i] = list[i].Name
+	}
+	return sessionNames(ctx, h, home.SessionNamesRequest{Sessions: names})
+}
+
 // nameOf returns the short name of a session, or its id for a program or if the names cannot be
 // found out. It asks the store, since the index may be what is damaged.
 func (a *app) nameOf(ctx context.Context, h *home.Home, session string) string {

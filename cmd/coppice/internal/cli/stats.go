@@ -46,18 +46,18 @@ func statsCommand(a *app) *cobra.Command {
 
 // printStats draws the numbers.
 func (a *app) printStats(s *home.StatsResult) error {
-	if err := a.printText(a.wrap(a.statsSummary(s), "")); err != nil {
-		return err
-	}
+	lines := []string{a.wrap(a.statsSummary(s), "")}
 	byDay := "Tokens a day"
 	days := make([]index.Count, 0, len(s.Days))
 	for _, d := range s.Days {
 		days = append(days, index.Count{Name: d.Key, Count: d.Tokens()})
 	}
 	if len(days) > maxDays {
-		if err := a.printTrend(s.Days); err != nil {
+		trend, err := a.trendLines(s.Days)
+		if err != nil {
 			return err
 		}
+		lines = append(lines, trend...)
 	}
 	if a.isTerminal() && len(days) > maxDays {
 		byDay = fmt.Sprintf("Tokens a day, on the last %d of %d days with any", maxDays, len(days))
@@ -74,14 +74,13 @@ func (a *app) printStats(s *home.StatsResult) error {
 		{"Tokens of the most expensive sessions", sessionBars(s, a.width())},
 		{"Calls by tool", s.Tools},
 	} {
-		if err := a.printBars(c.title, c.bars); err != nil {
-			return err
-		}
+		lines = append(lines, a.barLines(c.title, c.bars)...)
 	}
-	if err := a.printHours(s.Hours[:]); err != nil {
-		return err
+	lines = append(lines, a.hourLines(s.Hours[:])...)
+	if len(s.Topics) > 0 {
+		lines = append(lines, "", a.paint(bold, "Topics"), a.wrap(plain.Flat(strings.Join(s.Topics, ", ")), "  "))
 	}
-	return a.printTopics(s.Topics)
+	return a.printText(strings.Join(lines, "\n"))
 }
 
 const (
@@ -175,9 +174,9 @@ func tokensSpent(u home.Usage) string {
 	return render.Counted(int(u.Tokens()), "token", "tokens") + ", " + home.CostOf(&u)
 }
 
-// printBars draws a horizontal bar for each count. On a terminal a long chart is
+// barLines draws a horizontal bar for each count. On a terminal a long chart is
 // cut: what comes last says least.
-func (a *app) printBars(title string, bars []index.Count) error {
+func (a *app) barLines(title string, bars []index.Count) []string {
 	if len(bars) == 0 {
 		return nil
 	}
@@ -185,9 +184,7 @@ func (a *app) printBars(title string, bars []index.Count) error {
 	if a.isTerminal() && len(bars) > maxBars+1 {
 		more, bars = len(bars)-maxBars, bars[:maxBars]
 	}
-	if err := a.print("\n%s", a.paint(bold, title)); err != nil {
-		return err
-	}
+	lines := []string{"", a.paint(bold, title)}
 	most, widest := int64(1), 0
 	for _, b := range bars {
 		most = max(most, b.Count)
@@ -201,36 +198,34 @@ func (a *app) printBars(title string, bars []index.Count) error {
 	}
 	for _, b := range bars {
 		name := cmp.Or(render.OneLine(b.Name, widest), "-")
-		if err := a.print("  %s  %s %s", terminal.Pad(name, widest), a.paint(green, terminal.Bar(b.Count, most, room)), render.Thousands(int(b.Count))); err != nil {
-			return err
-		}
+		lines = append(lines, "  "+terminal.Pad(name, widest)+"  "+a.paint(green, terminal.Bar(b.Count, most, room))+" "+render.Thousands(int(b.Count)))
 	}
 	if more > 0 {
-		return a.print("  %s", a.paint(dim, fmt.Sprintf("and %d more; --json has all", more)))
+		lines = append(lines, "  "+a.paint(dim, fmt.Sprintf("and %d more; --json has all", more)))
 	}
-	return nil
+	return lines
 }
 
-// printTrend draws the tokens of all days as one line, those without any
+// trendLines draws the tokens of all days as one line, those without any
 // included. A character stands for one day, or for several.
-func (a *app) printTrend(days []home.Usage) error {
+func (a *app) trendLines(days []home.Usage) ([]string, error) {
 	room := trendWidth
 	if width := a.width(); width > 0 {
 		room = min(room, width-2)
 	}
 	sums, each, err := home.Trend(days, func(u *home.Usage) int64 { return u.Tokens() }, room)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	title := fmt.Sprintf("Tokens from %s to %s", days[0].Key, days[len(days)-1].Key)
 	if each > 1 {
 		title += fmt.Sprintf(", %d days a column", each)
 	}
-	return a.print("\n%s\n  %s", a.paint(bold, title), a.paint(green, terminal.Columns(sums, 1)[0]))
+	return []string{"", a.paint(bold, title), "  " + a.paint(green, terminal.Columns(sums, 1)[0])}, nil
 }
 
-// printHours draws the hours of a day as one line.
-func (a *app) printHours(hours []int64) error {
+// hourLines draws the hours of a day as one line.
+func (a *app) hourLines(hours []int64) []string {
 	if slices.Max(hours) == 0 {
 		return nil
 	}
@@ -242,12 +237,5 @@ func (a *app) printHours(hours []int64) error {
 	for _, n := range hours {
 		wide = append(wide, slices.Repeat([]int64{n}, each)...)
 	}
-	return a.print("\n%s\n  %s\n  %s", a.paint(bold, "Messages by the hour"), a.paint(green, terminal.Columns(wide, 1)[0]), scale)
-}
-
-func (a *app) printTopics(topics []string) error {
-	if len(topics) == 0 {
-		return nil
-	}
-	return a.printText("\n" + a.paint(bold, "Topics") + "\n" + a.wrap(plain.Flat(strings.Join(topics, ", ")), "  "))
+	return []string{"", a.paint(bold, "Messages by the hour"), "  " + a.paint(green, terminal.Columns(wide, 1)[0]), "  " + scale}
 }

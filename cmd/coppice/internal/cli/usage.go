@@ -129,15 +129,11 @@ func (a *app) plainFlag(cmd *cobra.Command, err error) error {
 
 // asksFor looks for a flag in a command line that could not be parsed.
 func (a *app) asksFor(names ...string) bool {
-	for _, arg := range a.args {
-		if arg == "--" {
-			return false
-		}
-		if slices.Contains(names, arg) {
-			return true
-		}
+	before := a.args
+	if end := slices.Index(before, "--"); end >= 0 {
+		before = before[:end]
 	}
-	return false
+	return slices.ContainsFunc(before, func(arg string) bool { return slices.Contains(names, arg) })
 }
 
 // commandTyped returns what was typed where cmd expects one of its commands, or

@@ -33,11 +33,7 @@ func (a *app) welcome(ctx context.Context) error {
 		if w.Home, err = h.Sessions.Overview(ctx); err != nil || a.flags.json {
 			return err
 		}
-		var latest []string
-		for i := range w.Home.Latest {
-			latest = append(latest, w.Home.Latest[i].Name)
-		}
-		short, err = sessionNames(ctx, h, home.SessionNamesRequest{Sessions: latest})
+		short, err = namesIn(ctx, h, w.Home.Latest)
 		return err
 	})
 	if err != nil && kindOfError(err) == home.KindNotFound {
