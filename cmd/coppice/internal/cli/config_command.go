@@ -163,11 +163,7 @@ func configTrustCommand(a *app) *cobra.Command {
 			if list && len(args) > 0 {
 				return usageError{errors.New("--list lists all directories, and takes none")}
 			}
-			dir, err := filepath.Abs(strings.Join(args, ""))
-			if err != nil {
-				return err
-			}
-			return a.withHome(cmd.Context(), true, func(h *home.Home) error {
+			return a.withProject(cmd.Context(), args, func(h *home.Home, dir string) error {
 				if list {
 					return a.listTrusted(cmd.Context(), h)
 				}
@@ -177,6 +173,16 @@ func configTrustCommand(a *app) *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&list, "list", false, "print the directories that you have trusted")
 	return a.withJSON(cmd)
+}
+
+// withProject calls do with the home, which keeps what is trusted, and the directory that is
+// meant: the one given, or the one a person is in.
+func (a *app) withProject(ctx context.Context, args []string, do func(h *home.Home, dir string) error) error {
+	dir, err := filepath.Abs(strings.Join(args, ""))
+	if err != nil {
+		return err
+	}
+	return a.withHome(ctx, true, func(h *home.Home) error { return do(h, dir) })
 }
 
 func (a *app) trust(ctx context.Context, h *home.Home, dir string) error {
@@ -223,11 +229,7 @@ func configUntrustCommand(a *app) *cobra.Command {
 		Short: "Stop trusting a project's own settings",
 		Long:  "Stops trusting a directory, or the nearest one above it that you trusted.",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			dir, err := filepath.Abs(strings.Join(args, ""))
-			if err != nil {
-				return err
-			}
-			return a.withHome(cmd.Context(), true, func(h *home.Home) error {
+			return a.withProject(cmd.Context(), args, func(h *home.Home, dir string) error {
 				path, err := h.Untrust(cmd.Context(), dir)
 				switch {
 				case err != nil:

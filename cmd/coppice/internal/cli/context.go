@@ -16,10 +16,10 @@ import (
 )
 
 type contextFlags struct {
-	leaf, format string
-	link         bool
-	window       windowFlags
-	why          whyFlags
+	home.ContextRequest
+	format string
+	window windowFlags
+	why    whyFlags
 }
 
 func contextCommand(a *app) *cobra.Command {
@@ -42,8 +42,8 @@ func contextCommand(a *app) *cobra.Command {
 			"  coppice context 7f3a91c2 --window 200000 --reserve 16000\n  coppice context last --why",
 		RunE: func(cmd *cobra.Command, args []string) error { return a.runContext(cmd, args[0], &f) },
 	}
-	cmd.Flags().StringVar(&f.leaf, "leaf", "", "show the path up to this entry: an id or a label")
-	linkFlag(cmd, &f.link)
+	cmd.Flags().StringVar(&f.Leaf, "leaf", "", "show the path up to this entry: an id or a label")
+	linkFlag(cmd, &f.Link)
 	cmd.Flags().StringVar(&f.format, "format", "entries", "print entries (a line each) or text (all of it)")
 	f.window.register(cmd)
 	f.why.register(cmd)
@@ -59,42 +59,36 @@ func (a *app) runContext(cmd *cobra.Command, id string, f *contextFlags) error {
 		return err
 	}
 	if f.why.on {
-		return a.runWhy(cmd.Context(), id, f.link, &f.why)
+		return a.runWhy(cmd.Context(), id, f.Link, &f.why)
 	}
-	w, err := f.window.request(cmd)
-	if err != nil {
+	var err error
+	if f.Window, err = f.window.request(cmd); err != nil {
 		return err
 	}
-	ctx := cmd.Context()
-	return a.withHome(ctx, false, func(h *home.Home) error {
-		c, err := h.Entries.Context(ctx, home.ContextRequest{Session: id, Link: f.link, Leaf: f.leaf, Window: w})
-		if err != nil {
-			return err
-		}
-		if err := a.printContext(ctx, h, c, id, f); err != nil || len(c.Missing) == 0 {
-			return err
-		}
-		short, err := namesOf(ctx, h, home.EntryNamesRequest{Sessions: []string{id}, Link: f.link})
-		if err != nil {
-			return err
-		}
-		a.sayMissing(a.nameOf(ctx, h, c.Session), short, c.Missing)
-		return errPartial
-	})
+	f.Session = id
+	return a.withHome(cmd.Context(), false, func(h *home.Home) error { return a.context(cmd.Context(), h, f) })
 }
 
-func (a *app) printContext(ctx context.Context, h *home.Home, c *home.ContextResult, id string, f *contextFlags) error {
-	if a.flags.json {
-		return a.printJSON(c)
+func (a *app) context(ctx context.Context, h *home.Home, f *contextFlags) error {
+	c, err := h.Entries.Context(ctx, f.ContextRequest)
+	if err != nil || a.flags.json && len(c.Missing) == 0 {
+		return a.asJSON(c, err)
 	}
-	short, err := namesOf(ctx, h, home.EntryNamesRequest{Sessions: []string{id}, Link: f.link})
-	if err != nil {
+	short, err := namesOf(ctx, h, home.EntryNamesRequest{Sessions: []string{f.Session}, Link: f.Link})
+	switch {
+	case err != nil:
+	case a.flags.json:
+		err = a.printJSON(c)
+	case f.format == "text":
+		err = terminal.Entries(a.out, a.style(), c.Entries, short)
+	default:
+		err = a.contextEntries(c, short)
+	}
+	if err != nil || len(c.Missing) == 0 {
 		return err
 	}
-	if f.format == "text" {
-		return terminal.Entries(a.out, a.style(), c.Entries, short)
-	}
-	return a.contextEntries(c, short)
+	a.sayMissing(a.nameOf(ctx, h, c.Session), short, c.Missing)
+	return errPartial
 }
 
 func (a *app) contextEntries(c *home.ContextResult, short render.Names) error {

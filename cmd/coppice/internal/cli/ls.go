@@ -278,23 +278,16 @@ func counted(s *home.SessionInfo) string {
 // titleWithMarks tells in front of the title what is special about a session.
 func titleWithMarks(s home.SessionInfo) string {
 	var marks []string
-	if s.Pinned {
-		marks = append(marks, "★")
+	mark := func(is bool, text string) {
+		if is {
+			marks = append(marks, text)
+		}
 	}
-	if s.Archived {
-		marks = append(marks, "(archived)")
-	}
-	if s.Links > 1 {
-		marks = append(marks, "("+render.Counted(s.Links, "session", "sessions")+")")
-	}
-	if len(s.Missing) > 0 {
-		marks = append(marks, fmt.Sprintf("(%d missing)", len(s.Missing)))
-	}
-	if s.Subagents > 0 {
-		marks = append(marks, "("+render.Counted(s.Subagents, "subagent", "subagents")+")")
-	}
-	if s.Problems > 0 {
-		marks = append(marks, "(damaged: coppice fsck)")
-	}
+	mark(s.Pinned, "★")
+	mark(s.Archived, "(archived)")
+	mark(s.Links > 1, "("+render.Counted(s.Links, "session", "sessions")+")")
+	mark(len(s.Missing) > 0, fmt.Sprintf("(%d missing)", len(s.Missing)))
+	mark(s.Subagents > 0, "("+render.Counted(s.Subagents, "subagent", "subagents")+")")
+	mark(s.Problems > 0, "(damaged: coppice fsck)")
 	return strings.Join(append(marks, cmp.Or(render.OneLine(s.Title, 0), render.Untitled)), " ")
 }

@@ -16,7 +16,8 @@ import (
 )
 
 func repairCommand(a *app) *cobra.Command {
-	var dryRun, stale, blobs, quarantine bool
+	var r home.TidyRequest
+	var quarantine bool
 	var restore string
 	cmd := &cobra.Command{
 		Use:   "repair [ID…]",
@@ -36,7 +37,7 @@ func repairCommand(a *app) *cobra.Command {
 			"repair, and pieces that a crash tore off. With --restore it brings one of these\n" +
 			"sessions back under its id, if no session has that id.",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if !stale && !blobs && !quarantine && restore == "" && len(args) == 0 {
+			if !r.Stale && !r.Blobs && !quarantine && restore == "" && len(args) == 0 {
 				return usageError{errors.New("a session, --stale, --blobs, --quarantine or --restore is needed")}
 			}
 			ctx := cmd.Context()
@@ -44,18 +45,18 @@ func repairCommand(a *app) *cobra.Command {
 				if err := a.runQuarantine(ctx, h, quarantine, restore); err != nil {
 					return err
 				}
-				if err := a.runTidy(ctx, h, home.TidyRequest{Stale: stale, Blobs: blobs, DryRun: dryRun}); err != nil {
+				if err := a.runTidy(ctx, h, r); err != nil {
 					return err
 				}
 				return a.eachSession(ctx, h, home.DistinctRequest{Sessions: args, Link: true}, func(id string) error {
-					return a.runRepair(ctx, h, home.RepairRequest{Session: id, DryRun: dryRun})
+					return a.runRepair(ctx, h, home.RepairRequest{Session: id, DryRun: r.DryRun})
 				})
 			})
 		},
 	}
-	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only show what would be done")
-	cmd.Flags().BoolVar(&stale, "stale", false, "delete what interrupted programs left")
-	cmd.Flags().BoolVar(&blobs, "blobs", false, "delete content that nothing refers to")
+	cmd.Flags().BoolVar(&r.DryRun, "dry-run", false, "only show what would be done")
+	cmd.Flags().BoolVar(&r.Stale, "stale", false, "delete what interrupted programs left")
+	cmd.Flags().BoolVar(&r.Blobs, "blobs", false, "delete content that nothing refers to")
 	cmd.Flags().BoolVar(&quarantine, "quarantine", false, "list what is in quarantine")
 	cmd.Flags().StringVar(&restore, "restore", "", "bring back the session in `FILE`, as --quarantine lists it")
 	return a.withJSON(cmd)

@@ -73,36 +73,55 @@ func (a *app) runServe(ctx context.Context, f *serveFlags) error {
 		return err
 	}
 	return a.withHome(ctx, true, func(h *home.Home) error {
-		o := server.Options{
-			Home: h, Hosts: f.hosts, Origins: f.origins, Log: log, Pprof: f.pprof, Version: thisBuild().Version,
-		}
-		if f.tools {
-			o.Tools = home.Admin
-		}
-		secret, err := f.authorize(ctx, h, &o)
+		s, err := f.begin(ctx, h, log)
 		if err != nil {
 			return err
 		}
-		s, err := server.New(o)
-		if err != nil {
-			return err
-		}
-		l, scheme, err := f.listen(ctx)
-		if err != nil {
-			return errors.Join(err, s.Close())
-		}
-		a.say("serving %s at %s://%s", h.Dir(), scheme, l.Addr())
+		a.say("serving %s at %s", h.Dir(), s.address)
 		switch {
 		case f.open:
 			a.say("%s no token is needed: every user and program on this machine can do everything", a.paint(yellow, "warning:"))
-		case secret == "":
+		case s.secret == "":
 			a.say("clients need a token; %s lists them", a.command("token ls", nil))
 		default:
 			a.say("this token may do everything until the server stops; %s makes others:", a.command("token add NAME", nil))
-			a.say("  %s", secret)
+			a.say("  %s", s.secret)
 		}
-		return a.serveAndImport(ctx, h, f.imports, func(ctx context.Context) error { return s.Serve(ctx, l) })
+		return a.serveAndImport(ctx, h, f.imports, s.serve)
 	})
+}
+
+// begun is a server that listens.
+type begun struct {
+	server          *server.Server
+	listener        net.Listener
+	address, secret string // see authorize
+}
+
+func (b *begun) serve(ctx context.Context) error { return b.server.Serve(ctx, b.listener) }
+
+// begin makes a server. It listens last, when nothing else can go wrong: whoever sees the
+// address may connect at once.
+func (f *serveFlags) begin(ctx context.Context, h *home.Home, log *slog.Logger) (*begun, error) {
+	o := server.Options{
+		Home: h, Hosts: f.hosts, Origins: f.origins, Log: log, Pprof: f.pprof, Version: thisBuild().Version,
+	}
+	if f.tools {
+		o.Tools = home.Admin
+	}
+	secret, err := f.authorize(ctx, h, &o)
+	if err != nil {
+		return nil, err
+	}
+	s, err := server.New(o)
+	if err != nil {
+		return nil, err
+	}
+	l, scheme, err := f.listen(ctx)
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return &begun{s, l, fmt.Sprintf("%s://%s", scheme, l.Addr()), secret}, nil
 }
 
 // check refuses to listen where others could read along.

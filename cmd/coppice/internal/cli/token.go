@@ -18,7 +18,12 @@ func tokenCommand(a *app) *cobra.Command {
 			"the home. People who must not see each other's sessions need a home each.",
 	}
 	cmd.AddCommand(tokenAddCommand(a), tokenRevokeCommand(a))
-	return withDefault(cmd, tokenListCommand(a))
+	return withDefault(cmd, a.withJSON(&cobra.Command{
+		Use:     "ls",
+		Aliases: []string{"list"},
+		Short:   "List the tokens, but not their secrets",
+		RunE:    a.onHome(a.listTokens),
+	}))
 }
 
 // madeToken is what is known of a new token only now.
@@ -71,15 +76,6 @@ func (a *app) addToken(ctx context.Context, h *home.Home, made madeToken) (err e
 	}
 	a.say("this is the token %s; it is not shown again", made.Name)
 	return a.print("%s", made.Secret)
-}
-
-func tokenListCommand(a *app) *cobra.Command {
-	return a.withJSON(&cobra.Command{
-		Use:     "ls",
-		Aliases: []string{"list"},
-		Short:   "List the tokens, but not their secrets",
-		RunE:    a.onHome(a.listTokens),
-	})
 }
 
 func (a *app) listTokens(ctx context.Context, h *home.Home, _ []string) error {

@@ -20,16 +20,12 @@ func trashCommand(a *app) *cobra.Command {
 		Short: "See, restore or delete removed sessions",
 	}
 	cmd.AddCommand(trashRestoreCommand(a), trashEmptyCommand(a))
-	return withDefault(cmd, trashListCommand(a))
-}
-
-func trashListCommand(a *app) *cobra.Command {
-	return a.withJSON(&cobra.Command{
+	return withDefault(cmd, a.withJSON(&cobra.Command{
 		Use:     "ls",
 		Aliases: []string{"list"},
 		Short:   "List what is in the trash, the latest removal first",
 		RunE:    a.onHome(a.listTrash),
-	})
+	}))
 }
 
 func (a *app) listTrash(ctx context.Context, h *home.Home, _ []string) error {

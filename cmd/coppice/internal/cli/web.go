@@ -21,7 +21,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coppice-dev/coppice/home"
-	"github.com/coppice-dev/coppice/server"
 	"github.com/coppice-dev/coppice/store/remote"
 	"github.com/coppice-dev/coppice/store/vfs"
 )
@@ -56,33 +55,20 @@ func (a *app) runWeb(ctx context.Context, f *webFlags) error {
 		return a.openPage(ctx, f, strings.TrimRight(where, "/"), token, 10*time.Second)
 	}
 	return a.withHome(ctx, true, func(h *home.Home) error {
-		o := server.Options{Home: h, Version: thisBuild().Version}
-		if f.tools {
-			o.Tools = home.Admin
-		}
 		f.ends = "; Ctrl-C stops"
-		serve := serveFlags{addr: "127.0.0.1:0", own: true}
-		secret, err := serve.authorize(ctx, h, &o)
+		s, err := (&serveFlags{addr: "127.0.0.1:0", own: true, tools: f.tools}).begin(ctx, h, nil)
 		if err != nil {
 			return err
-		}
-		s, err := server.New(o)
-		if err != nil {
-			return err
-		}
-		l, scheme, err := serve.listen(ctx)
-		if err != nil {
-			return errors.Join(err, s.Close())
 		}
 		ctx, cancel := context.WithCancelCause(ctx)
 		defer cancel(nil)
 		var work sync.WaitGroup
 		work.Go(func() {
-			if err := a.openPage(ctx, f, fmt.Sprintf("%s://%s", scheme, l.Addr()), secret, time.Minute); err != nil {
+			if err := a.openPage(ctx, f, s.address, s.secret, time.Minute); err != nil {
 				cancel(err)
 			}
 		})
-		err = s.Serve(ctx, l)
+		err = s.serve(ctx)
 		work.Wait()
 		if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
 			err = cause
