@@ -19,6 +19,9 @@ type appendFlags struct {
 	request     home.AppendRequest
 }
 
+// appendCommand is for programs: those that keep their conversations here call it for every
+// message. So in a pipe it prints nothing but an id, and what has no flag can be given in a
+// whole --entry.
 func appendCommand(a *app) *cobra.Command {
 	var f appendFlags
 	cmd := &cobra.Command{
@@ -54,6 +57,8 @@ func appendCommand(a *app) *cobra.Command {
 	return a.withJSON(a.withRedact(cmd))
 }
 
+// runAppend settles which of the two forms was given, a message in parts or a whole entry,
+// before the home is opened: a mistake in the command line must not wait for a store.
 func (a *app) runAppend(cmd *cobra.Command, args []string, f *appendFlags) (err error) {
 	f.request.Session = args[0]
 	if cmd.Flags().Changed("entry") {

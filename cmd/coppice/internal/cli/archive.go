@@ -12,6 +12,8 @@ import (
 	"github.com/coppice-dev/coppice/render"
 )
 
+// archiveCommand takes either names or an age, never both: of sessions that are named, none
+// should be left out because it is too young.
 func archiveCommand(a *app) *cobra.Command {
 	var olderThan age
 	var link bool
@@ -52,6 +54,8 @@ func archiveCommand(a *app) *cobra.Command {
 	return a.withJSON(cmd)
 }
 
+// runArchive goes on after a session that cannot be archived, since the others do not depend on
+// it, and ends with what it saved. An interrupt counts more than any failure.
 func (a *app) runArchive(ctx context.Context, h *home.Home, requests []home.ArchiveRequest) error {
 	done, there, was, is := 0, 0, int64(0), int64(0)
 	var failed []error
@@ -84,6 +88,8 @@ func (a *app) runArchive(ctx context.Context, h *home.Home, requests []home.Arch
 	return cmp.Or(ctx.Err(), a.sumUp(there, failed))
 }
 
+// printArchived prints the id of a session even if it was archived before: a script that asks
+// for a state gets the same output from every run.
 func (a *app) printArchived(s home.Archived) error {
 	if s.Already && !a.flags.json {
 		a.say("session %s is archived already", render.ShortID(s.ID))
@@ -91,6 +97,7 @@ func (a *app) printArchived(s home.Archived) error {
 	return a.printID(s, s.ID)
 }
 
+// errorsOf returns why each of several things failed.
 func errorsOf(failed []home.Failure) []error {
 	var errs []error
 	for _, f := range failed {
@@ -114,6 +121,8 @@ func (a *app) sumUp(done int, failed []error) error {
 	return nil
 }
 
+// unarchiveCommand is rarely needed, because the first append does the same. It is for people
+// who want to read or copy the plain file with other tools.
 func unarchiveCommand(a *app) *cobra.Command {
 	var r home.UnarchiveRequest
 	cmd := &cobra.Command{
@@ -130,6 +139,8 @@ func unarchiveCommand(a *app) *cobra.Command {
 	return a.withJSON(cmd)
 }
 
+// runUnarchive prints what came back before it reports what did not: a conversation of several
+// sessions may be half done.
 func (a *app) runUnarchive(ctx context.Context, h *home.Home, r home.UnarchiveRequest) error {
 	result, err := h.Sessions.Unarchive(ctx, r)
 	if result == nil {

@@ -11,6 +11,8 @@ import (
 	"github.com/coppice-dev/coppice/render"
 )
 
+// backupCommand both makes and verifies a backup, so that on a bad day there is only one name
+// to remember.
 func backupCommand(a *app) *cobra.Command {
 	var r home.BackupRequest
 	var verify bool
@@ -45,6 +47,8 @@ func backupCommand(a *app) *cobra.Command {
 	return a.withJSON(cmd)
 }
 
+// runBackup says all that went wrong, also when a backup was made: files of the home that
+// cannot be read are bad news that may show up nowhere else.
 func (a *app) runBackup(ctx context.Context, h *home.Home, r home.BackupRequest) error {
 	done, err := h.Upkeep.Backup(ctx, r)
 	if done == nil {
@@ -72,6 +76,8 @@ func (a *app) runBackup(ctx context.Context, h *home.Home, r home.BackupRequest)
 	return err
 }
 
+// runVerify needs no home: a backup is checked on the machine that it is on, which may be
+// another one.
 func (a *app) runVerify(ctx context.Context, path string) error {
 	bar := a.newProgress()
 	found, err := home.VerifyBackup(ctx, home.VerifyBackupRequest{Path: path}, &home.Options{Progress: bar.show})
@@ -99,6 +105,8 @@ func (a *app) runVerify(ctx context.Context, path string) error {
 	return err
 }
 
+// sayDamaged lists the faults of a backup, by the session where one is known: a person cares
+// about the conversation, and about the path only to find it.
 func (a *app) sayDamaged(damaged ...home.BackupFault) {
 	for _, d := range damaged {
 		what := d.Path

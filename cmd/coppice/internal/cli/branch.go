@@ -8,6 +8,8 @@ import (
 	"github.com/coppice-dev/coppice/home"
 )
 
+// branchCommand moves the leaf and writes nothing else. What is left stays where it is, so the
+// way back is one more of the same command, which the answer prints.
 func branchCommand(a *app) *cobra.Command {
 	var r home.BranchRequest
 	var auto autoFlags
@@ -32,6 +34,8 @@ func branchCommand(a *app) *cobra.Command {
 	return a.withJSON(cmd)
 }
 
+// branch words an entry that is in an earlier session as what the person can do about it: only
+// the last session of a conversation goes on, but a fork may begin there.
 func (a *app) branch(ctx context.Context, h *home.Home, r home.BranchRequest) error {
 	moved, err := h.Entries.Branch(ctx, r)
 	if err != nil {

@@ -31,6 +31,8 @@ type chatFlags struct {
 	restores     bool // --restore was given
 }
 
+// chatCommand is one command for people and for scripts. Which of them it talks to follows from
+// the terminals and --print, not from another name.
 func chatCommand(a *app) *cobra.Command {
 	var f chatFlags
 	cmd := &cobra.Command{
@@ -116,6 +118,8 @@ func impliedChat(root *cobra.Command, args []string) []string {
 	return args
 }
 
+// runChat refuses what cannot work before anything is opened, and then chooses between the chat
+// on a terminal and the answer in a pipe. With --json there is no screen to draw on.
 func (a *app) runChat(ctx context.Context, args []string, f *chatFlags) error {
 	switch {
 	case f.restores && f.request.Session == "":

@@ -55,6 +55,9 @@ func (a *app) chatOnce(ctx context.Context, h *home.Home, text, typed string, f 
 	return errors.Join(a.converse(ctx, c, text, named), c.Close())
 }
 
+// converse says whatever a person should know before the request is sent (where tools work,
+// which settings are not used, and so on), because an answer may take long. Afterwards the exit
+// code tells a script how far to trust the answer.
 func (a *app) converse(ctx context.Context, c *home.Chat, text string, named home.Mentions) error {
 	content, err := c.Prompt(text, named.Images...)
 	if err != nil {
@@ -150,6 +153,8 @@ func (p *printedAnswer) hear(ctx context.Context, worker *agent.Agent, content [
 	return out, errors.Join(err, p.err)
 }
 
+// note keeps the first error of printing. A turn is not stopped for it: the session keeps the
+// answer even if it cannot be printed.
 func (p *printedAnswer) note(err error) {
 	if p.err == nil {
 		p.err = err
@@ -260,6 +265,7 @@ func (p *printedAnswer) discard() {
 	p.write("\n")
 }
 
+// write remembers whether a line is open, so that talk never begins in the middle of one.
 func (p *printedAnswer) write(text string) {
 	_, err := io.WriteString(p.out, text)
 	p.note(err)

@@ -11,6 +11,8 @@ import (
 	"github.com/coppice-dev/coppice/render"
 )
 
+// compactCommand has a dry run, because what a cut removes from the model's view cannot be
+// guessed from a number of tokens.
 func compactCommand(a *app) *cobra.Command {
 	var r home.CompactRequest
 	var keep int
@@ -54,6 +56,8 @@ func compactCommand(a *app) *cobra.Command {
 	return a.withJSON(a.picking(cmd))
 }
 
+// compact says when the limit was missed: a call and its result are never parted, so the
+// shortest possible cut may be longer than what was asked for.
 func (a *app) compact(ctx context.Context, h *home.Home, r home.CompactRequest, keep int) error {
 	plan, err := h.Entries.Compact(ctx, r)
 	if err != nil {

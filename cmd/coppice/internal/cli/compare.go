@@ -12,6 +12,8 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
+// compareCommand has a rule of its own for the arguments: either two entries of one session, or
+// two sessions.
 func compareCommand(a *app) *cobra.Command {
 	return a.withJSON(&cobra.Command{
 		Use:     "compare ID A B | ID ID",
@@ -36,6 +38,8 @@ func compareCommand(a *app) *cobra.Command {
 	})
 }
 
+// printComparison prints one list in the order of the two paths, with the last shared entry on
+// top to show where they part. What each side took comes last, as the sum of it.
 func (a *app) printComparison(ctx context.Context, h *home.Home, r *home.CompareRequest, c *home.CompareResult) error {
 	sessions := []string{r.Session}
 	if r.Other != "" {

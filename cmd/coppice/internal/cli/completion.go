@@ -178,6 +178,8 @@ func (a *app) completeFilters(filters []string) cobra.CompletionFunc {
 	}
 }
 
+// valuesOf returns the values of a filter that at least one session has: a value without any
+// sessions is not worth typing.
 func (a *app) valuesOf(cmd *cobra.Command, filter string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	return a.offering(cmd, func(ctx context.Context, h *home.Home) ([]cobra.Completion, error) {
 		found, err := h.Sessions.FilterValues(ctx, home.FilterValuesRequest{Filter: filter})

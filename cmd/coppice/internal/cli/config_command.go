@@ -14,6 +14,7 @@ import (
 	"github.com/coppice-dev/coppice/index"
 )
 
+// configCommand shows the settings if it is called alone: that is what people look for first.
 func configCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "config",
@@ -29,6 +30,8 @@ func configCommand(a *app) *cobra.Command {
 	return withDefault(cmd, configShowCommand(a))
 }
 
+// configShowCommand can say where a value comes from. Four places can set one, so the file
+// alone does not explain what a program does.
 func configShowCommand(a *app) *cobra.Command {
 	var origin bool
 	cmd := &cobra.Command{
@@ -43,6 +46,7 @@ func configShowCommand(a *app) *cobra.Command {
 	return a.withJSON(cmd)
 }
 
+// showConfig leaves out the origins unless they are asked for: most people look for a value.
 func (a *app) showConfig(origin bool) error {
 	t := a.newTable("VALUE", "SETTING", "VALUE", "ORIGIN")
 	if !origin {
@@ -56,6 +60,8 @@ func (a *app) showConfig(origin bool) error {
 // onLine writes the elements of a list on one line.
 func onLine(value string) string { return strings.ReplaceAll(value, "\n", ", ") }
 
+// configPathCommand prints a path that other programs can open, whether there is a file yet or
+// not.
 func configPathCommand(a *app) *cobra.Command {
 	return a.withJSON(&cobra.Command{
 		Use:   "path",
@@ -72,6 +78,8 @@ func configPathCommand(a *app) *cobra.Command {
 	})
 }
 
+// configGetCommand prints the bare value, for scripts. A list has a line for each element, as
+// config set takes them back.
 func configGetCommand(a *app) *cobra.Command {
 	return a.withJSON(&cobra.Command{
 		Use:   "get KEY",
@@ -96,6 +104,8 @@ func configGetCommand(a *app) *cobra.Command {
 	})
 }
 
+// configSetCommand is the way out of a wrong setting, so it reads as much of the file as it can
+// and ignores what is wrong with the rest.
 func configSetCommand(a *app) *cobra.Command {
 	return a.withJSON(&cobra.Command{
 		Use:   "set KEY VALUE…",
@@ -115,6 +125,7 @@ func configSetCommand(a *app) *cobra.Command {
 	})
 }
 
+// configUnsetCommand says what the value was: nothing else remembers it.
 func configUnsetCommand(a *app) *cobra.Command {
 	return a.withJSON(&cobra.Command{
 		Use:   "unset KEY",
@@ -149,6 +160,9 @@ func (a *app) sayChanged(changed *home.ChangedSetting, err error, words string) 
 	return nil
 }
 
+// configTrustCommand is asked for by hand for each directory. A cloned repository must not
+// choose the tools, the servers or the instructions of a chat only because the chat was started
+// in it.
 func configTrustCommand(a *app) *cobra.Command {
 	var list bool
 	cmd := &cobra.Command{
@@ -185,6 +199,8 @@ func (a *app) withProject(ctx context.Context, args []string, do func(h *home.Ho
 	return a.withHome(ctx, true, func(h *home.Home) error { return do(h, dir) })
 }
 
+// trust prints what the files ask for, so that a person who trusts them has at least seen it
+// once.
 func (a *app) trust(ctx context.Context, h *home.Home, dir string) error {
 	p, err := h.Project(ctx, dir)
 	if err != nil {
@@ -203,6 +219,8 @@ func (a *app) trust(ctx context.Context, h *home.Home, dir string) error {
 	return nil
 }
 
+// listTrusted marks directories whose files were changed after they were trusted: these are not
+// used any more, although they are still listed.
 func (a *app) listTrusted(ctx context.Context, h *home.Home) error {
 	all, err := h.Trusted(ctx)
 	if err != nil {
@@ -223,6 +241,8 @@ func (a *app) listTrusted(ctx context.Context, h *home.Home) error {
 	return nil
 }
 
+// configUntrustCommand takes the nearest trusted directory above, as the search for settings
+// does, so that it can be called where a person is.
 func configUntrustCommand(a *app) *cobra.Command {
 	return a.withJSON(&cobra.Command{
 		Use:   "untrust [DIR]",

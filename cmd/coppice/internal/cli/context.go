@@ -22,6 +22,8 @@ type contextFlags struct {
 	why    whyFlags
 }
 
+// contextCommand answers what a model sees: now, in a window of some size, or, with --why, what
+// it was sent before. It is one command, because the questions follow from each other.
 func contextCommand(a *app) *cobra.Command {
 	var f contextFlags
 	cmd := &cobra.Command{
@@ -51,6 +53,7 @@ func contextCommand(a *app) *cobra.Command {
 	return a.withJSON(a.picking(cmd))
 }
 
+// runContext checks the flags of all three questions before the home is opened.
 func (a *app) runContext(cmd *cobra.Command, id string, f *contextFlags) error {
 	if f.format != "entries" && f.format != "text" {
 		return usageError{fmt.Errorf("--format is %q; it must be entries or text", f.format)}
@@ -69,6 +72,8 @@ func (a *app) runContext(cmd *cobra.Command, id string, f *contextFlags) error {
 	return a.withHome(cmd.Context(), false, func(h *home.Home) error { return a.context(cmd.Context(), h, f) })
 }
 
+// context prints what there is even if content is missing, and only then says so: the rest may
+// be what was looked for.
 func (a *app) context(ctx context.Context, h *home.Home, f *contextFlags) error {
 	c, err := h.Entries.Context(ctx, f.ContextRequest)
 	if err != nil || a.flags.json && len(c.Missing) == 0 {
@@ -91,6 +96,8 @@ func (a *app) context(ctx context.Context, h *home.Home, f *contextFlags) error 
 	return errPartial
 }
 
+// contextEntries prints a row for each entry. The columns are as wide as this context needs,
+// because ids and counts differ a lot in length between sessions.
 func (a *app) contextEntries(c *home.ContextResult, short render.Names) error {
 	head := a.contextHead(c, short)
 	if c.Window != nil {

@@ -18,6 +18,7 @@ type windowFlags struct {
 	images int
 }
 
+// register adds the flags. --window or --bytes is enough; the others refine it.
 func (f *windowFlags) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.IntVar(&f.Tokens, "window", 0, "show what fits a window of this many tokens")

@@ -13,6 +13,8 @@ import (
 	"github.com/coppice-dev/coppice/upkeep"
 )
 
+// copyCommand can be run again and again: it brings what is new, so one command both moves a
+// home to another kind of store and keeps a second one up to date.
 func copyCommand(a *app) *cobra.Command {
 	var r home.CopyRequest
 	cmd := &cobra.Command{
@@ -41,6 +43,8 @@ func copyCommand(a *app) *cobra.Command {
 	return a.withJSON(cmd)
 }
 
+// runCopy reports the sessions that need a decision before the sum, and says how to make it: a
+// conflict is never resolved on its own, in either direction.
 func (a *app) runCopy(ctx context.Context, r home.CopyRequest) error {
 	bar := a.newProgress()
 	o := a.options(bar)
@@ -84,6 +88,8 @@ func (a *app) sayStayRemoved(did *home.CopyResult) {
 // maxFaults is how many sessions are listed one by one.
 const maxFaults = 20
 
+// sayFaults lists what is wrong with sessions up to a limit. If a whole store is out of reach,
+// a thousand equal lines would hide the one that explains it.
 func (a *app) sayFaults(what string, faults []upkeep.CopyFault) {
 	for i, f := range faults {
 		if i == maxFaults {

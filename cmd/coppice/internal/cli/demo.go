@@ -13,6 +13,8 @@ import (
 	"github.com/coppice-dev/coppice/render/terminal"
 )
 
+// demoCommand makes something to look at for people who have no conversations yet. It adds to
+// existing sessions only with --force.
 func demoCommand(a *app) *cobra.Command {
 	var force bool
 	cmd := &cobra.Command{
@@ -35,6 +37,8 @@ type demoJSON struct {
 	Sessions []demo.Session `json:"sessions"`
 }
 
+// runDemo writes into a directory that need not be the home in the settings, so that trying
+// things out leaves nothing behind.
 func (a *app) runDemo(ctx context.Context, args []string, force bool) error {
 	dir, at := a.settings.Get(home.SettingDir).Value, ""
 	if len(args) > 0 {

@@ -77,6 +77,7 @@ func (a *app) listedNames(ctx context.Context, h *home.Home, r home.EntryNamesRe
 	return namesOf(ctx, h, r)
 }
 
+// namesOf returns the short names of entries.
 func namesOf(ctx context.Context, h *home.Home, r home.EntryNamesRequest) (render.Names, error) {
 	found, err := h.Entries.Short(ctx, r)
 	if err != nil {

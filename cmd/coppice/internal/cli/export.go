@@ -23,6 +23,9 @@ type exportFlags struct {
 	all bool
 }
 
+// exportCommand writes for people, for Coppice and for other programs. The first two are chosen
+// by --format and the last by --to, because only there are the files put where a program looks
+// for them.
 func exportCommand(a *app) *cobra.Command {
 	var f exportFlags
 	cmd := &cobra.Command{
@@ -98,6 +101,8 @@ func wrongFormat(flag, given string, formats []string, other string, otherFormat
 	return hinted(err, "did you mean: "+strings.Join(near, ", "))
 }
 
+// runExport exports one conversation differently from several: one may go to standard output
+// and may fail, while several go to files, and one that fails does not stop the rest.
 func (a *app) runExport(ctx context.Context, args []string, f *exportFlags) error {
 	if err := f.check(a.flags.json); err != nil {
 		return err

@@ -14,6 +14,8 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
+// followCommand wants either a name or --all. Following everything by default would surprise a
+// person who forgot the name.
 func followCommand(a *app) *cobra.Command {
 	var r home.FollowRequest
 	var all bool
@@ -38,6 +40,8 @@ func followCommand(a *app) *cobra.Command {
 	return a.withJSON(cmd)
 }
 
+// follow asks for the names of the sessions once. One that begins later is shown by its id,
+// which is cheaper than asking again for each line.
 func (a *app) follow(ctx context.Context, h *home.Home, r home.FollowRequest) (err error) {
 	w := &watcher{app: a, showSession: r.Session == ""}
 	if w.showSession {

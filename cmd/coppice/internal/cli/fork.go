@@ -9,6 +9,8 @@ import (
 	"github.com/coppice-dev/coppice/render"
 )
 
+// forkCommand copies, so that two people or programs can continue the same conversation without
+// seeing each other. Within one session, a branch does.
 func forkCommand(a *app) *cobra.Command {
 	var r home.ForkRequest
 	cmd := &cobra.Command{

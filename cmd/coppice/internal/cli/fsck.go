@@ -14,6 +14,8 @@ import (
 	"github.com/coppice-dev/coppice/upkeep"
 )
 
+// fsckCommand only looks. Repairing is another command, so that looking is safe on any machine
+// and at any time.
 func fsckCommand(a *app) *cobra.Command {
 	return a.withJSON(&cobra.Command{
 		Use:   "fsck [ID…]",
@@ -28,6 +30,8 @@ func fsckCommand(a *app) *cobra.Command {
 	})
 }
 
+// runFsck checks the named sessions one after the other: one whose name is wrong must not keep
+// the others from being checked.
 func (a *app) runFsck(ctx context.Context, h *home.Home, given []string) error {
 	var sum upkeep.CheckResult
 	check := func(sessions ...string) error {
@@ -113,6 +117,8 @@ func (a *app) newFindings(ctx context.Context, h *home.Home) *findings {
 	return p
 }
 
+// print counts notes by their kind as they come, because they come from a stream that may be
+// long.
 func (p *findings) print(f upkeep.Finding) error {
 	if f.Session != p.session {
 		if err := p.fold(); err != nil {
@@ -157,6 +163,8 @@ func (p *findings) printAction(act upkeep.Action) error {
 	return p.app.printHanging(fmt.Sprintf("%s: %s: %s%s", p.place(act.Session, "", act.Path, act.Offset, act.Entry), act.Action, render.OneLine(act.Detail, 0), size))
 }
 
+// printOne prints a finding in the form of a compiler's message: where, what kind, what, and
+// what to do about it.
 func (p *findings) printOne(f upkeep.Finding) error {
 	a := p.app
 	if a.flags.json {

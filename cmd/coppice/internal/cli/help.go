@@ -50,6 +50,7 @@ func (a *app) printHelp(cmd *cobra.Command) error {
 	return a.printText(strings.TrimSuffix(b.String(), "\n"))
 }
 
+// helpSection writes a part of a help text under its title.
 func (a *app) helpSection(b *strings.Builder, title, text string) {
 	b.WriteString("\n  " + a.paint(bold, strings.ToUpper(title)) + "\n\n" + text)
 }
@@ -105,6 +106,7 @@ func helpLists(cmd *cobra.Command) (lists []helpList) {
 	return lists
 }
 
+// commandRows returns the commands of a group, in the order of their names.
 func commandRows(cmd *cobra.Command, group string) (rows []helpRow) {
 	for _, below := range cmd.Commands() {
 		isHelp := below.Name() == "help" // which cobra counts as not available
@@ -115,6 +117,8 @@ func commandRows(cmd *cobra.Command, group string) (rows []helpRow) {
 	return rows
 }
 
+// flagRows returns the flags in the order of their names. A description begins with a capital
+// letter here and nowhere else, because errors quote it in the middle of a sentence.
 func flagRows(flags *pflag.FlagSet) (rows []helpRow) {
 	flags.VisitAll(func(f *pflag.Flag) {
 		if f.Hidden {
@@ -162,6 +166,7 @@ func paragraphs(text string) (parts []string) {
 	return parts
 }
 
+// isIndented recognises lines whose breaks matter, such as examples and lists.
 func isIndented(line string) bool {
 	return strings.HasPrefix(line, " ") || strings.HasPrefix(line, "\t")
 }

@@ -19,6 +19,8 @@ type imagesFlags struct {
 	force       bool
 }
 
+// imagesCommand lists without an IMAGE and gets one with it. Numbers are those of the list,
+// because they are easier to type than the hash of an image.
 func imagesCommand(a *app) *cobra.Command {
 	var f imagesFlags
 	cmd := &cobra.Command{
@@ -39,6 +41,7 @@ func imagesCommand(a *app) *cobra.Command {
 	return a.withJSON(cmd)
 }
 
+// runImages finds out which of the three is meant: one image, files of all, or the list.
 func (a *app) runImages(ctx context.Context, args []string, f *imagesFlags) error {
 	if len(args) == 2 && f.search != "" {
 		return usageError{errors.New("--search is for lists; leave out IMAGE")}
@@ -112,6 +115,8 @@ func hintForce(err error) error {
 	return err
 }
 
+// printImages leaves the session out of a table that is about one session. That one session has
+// no images is an answer; that none has is nothing found.
 func (a *app) printImages(ctx context.Context, h *home.Home, found *home.ImagesResult, r *home.ImagesRequest) error {
 	if a.flags.json {
 		return printObjects(a, found.Images)

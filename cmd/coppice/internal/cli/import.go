@@ -16,6 +16,8 @@ type importFlags struct {
 	interval       time.Duration
 }
 
+// importCommand can always be run again: what is known already is not read twice, so there is
+// no need to remember what was imported.
 func importCommand(a *app) *cobra.Command {
 	var f importFlags
 	cmd := &cobra.Command{
@@ -50,6 +52,8 @@ func importCommand(a *app) *cobra.Command {
 	return a.withJSON(cmd)
 }
 
+// runImport prints what was done even if it was interrupted, since everything that was reported
+// is durable by then.
 func (a *app) runImport(ctx context.Context, args []string, f *importFlags) error {
 	if f.interval <= 0 {
 		return usageError{errors.New("--interval must be greater than 0")}

@@ -106,6 +106,8 @@ func (p *importPrinter) sessions(f *home.ImportedFile) error {
 	return nil
 }
 
+// sayFidelity says what became of the records of a session, for -v: it is what one needs to
+// decide whether to trust an import.
 func (p *importPrinter) sayFidelity(path string, s *home.ImportedSession) {
 	state := "an existing session"
 	if s.Created {
@@ -126,6 +128,7 @@ func (p *importPrinter) sayFidelity(path string, s *home.ImportedSession) {
 	}
 }
 
+// atLine says at which line something is, if the source has lines.
 func atLine(n int64) string {
 	if n == 0 {
 		return ""

@@ -9,6 +9,8 @@ import (
 	"github.com/coppice-dev/coppice/render"
 )
 
+// indexCommand is for the rare case that the index is in doubt. Nothing else needs it: each
+// command that uses the index brings it up to date.
 func indexCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "index",

@@ -22,6 +22,8 @@ type ipcFlags struct {
 // ipcGrace is how long requests that are under way may take after a signal to stop.
 const ipcGrace = 10 * time.Second
 
+// ipcCommand serves one user on one machine, so the permissions of the socket are all the
+// protection that it needs, and there are no tokens.
 func ipcCommand(a *app) *cobra.Command {
 	var f ipcFlags
 	cmd := &cobra.Command{
@@ -45,6 +47,8 @@ func ipcCommand(a *app) *cobra.Command {
 	return cmd
 }
 
+// runIPC prints the path of the socket once clients can connect: a program that starts it waits
+// for that line.
 func (a *app) runIPC(ctx context.Context, f *ipcFlags) error {
 	return a.withHome(ctx, true, func(h *home.Home) error {
 		server := ipc.New(h, &ipc.Options{Notify: a.sayNotice})

@@ -12,6 +12,8 @@ import (
 	"github.com/coppice-dev/coppice/render"
 )
 
+// labelCommand takes the text as separate words, so that a label of several words needs no
+// quotes.
 func labelCommand(a *app) *cobra.Command {
 	return a.withJSON(&cobra.Command{
 		Use:   "label ID ENTRY TEXT…",
@@ -40,6 +42,8 @@ func labelCommand(a *app) *cobra.Command {
 	})
 }
 
+// renameCommand does nothing else to a session than to name it: the id stays, and with it every
+// link.
 func renameCommand(a *app) *cobra.Command {
 	var r home.RenameRequest
 	var auto autoFlags
@@ -64,6 +68,8 @@ func renameCommand(a *app) *cobra.Command {
 	return a.withJSON(cmd)
 }
 
+// rename also says what the name was: a model may have chosen the new one, and the old one was
+// perhaps better.
 func (a *app) rename(ctx context.Context, h *home.Home, r home.RenameRequest) error {
 	renamed, err := h.Sessions.Rename(ctx, r)
 	if err != nil {

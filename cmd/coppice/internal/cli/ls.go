@@ -25,6 +25,8 @@ type lsFlags struct {
 	list             home.ListRequest
 }
 
+// lsCommand takes filters as arguments in the same form as search does, and as flags, which
+// scripts find easier to build.
 func lsCommand(a *app) *cobra.Command {
 	var f lsFlags
 	cmd := &cobra.Command{
@@ -87,6 +89,8 @@ func (a *app) listRequest(cmd *cobra.Command, f *lsFlags, now time.Time) (r home
 	return r, err
 }
 
+// runLs explains an argument that is not a filter by what was probably meant: a session to
+// show, or words to search for.
 func (a *app) runLs(cmd *cobra.Command, f *lsFlags, args []string) error {
 	now := time.Now()
 	for _, arg := range args {
@@ -185,6 +189,8 @@ func givenFlags(cmd *cobra.Command, except ...string) (words []string) {
 	return words
 }
 
+// printSessions prints a table for people. Where all sessions are from one agent, its column
+// goes before that of the project, and columns that are empty are not shown at all.
 func (a *app) printSessions(ctx context.Context, h *home.Home, sessions []home.SessionInfo) error {
 	if len(sessions) == 0 {
 		a.say("no sessions")

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
+// manCommand makes the manual page from the help, so that the two cannot differ.
 func manCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:    "man",

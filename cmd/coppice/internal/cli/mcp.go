@@ -16,11 +16,14 @@ type mcpFlags struct {
 	readOnly, imports bool
 }
 
+// register adds the flags that the installed entry passes on to the server: see mcpEntry.
 func (f *mcpFlags) register(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.readOnly, "read-only", false, "leave out the tools that write notes and labels")
 	cmd.Flags().BoolVar(&f.imports, "import", false, "keep importing what other programs write")
 }
 
+// mcpCommand speaks on standard input and output, because that is how agents start their
+// servers.
 func mcpCommand(a *app) *cobra.Command {
 	var f mcpFlags
 	cmd := &cobra.Command{

@@ -26,6 +26,7 @@ type mcpInstallFlags struct {
 	yes  bool
 }
 
+// registerBoth adds what installing and uninstalling have in common.
 func (f *mcpInstallFlags) registerBoth(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.name, "name", mcpName, "the server's name in the agent")
 	cmd.Flags().BoolVar(&f.yes, "yes", false, "do not ask")
@@ -35,6 +36,8 @@ func (f *mcpInstallFlags) registerBoth(cmd *cobra.Command) {
 	}
 }
 
+// mcpInstallCommand changes a file of another program, so it shows the change, asks, and keeps
+// the old file.
 func mcpInstallCommand(a *app) *cobra.Command {
 	var f mcpInstallFlags
 	cmd := &cobra.Command{
@@ -63,6 +66,8 @@ func mcpInstallCommand(a *app) *cobra.Command {
 	return a.withJSON(cmd)
 }
 
+// mcpUninstallCommand undoes exactly what install did: a file that a person has changed since
+// keeps the changes.
 func mcpUninstallCommand(a *app) *cobra.Command {
 	var f mcpInstallFlags
 	cmd := &cobra.Command{
@@ -88,6 +93,8 @@ type agentJSON struct {
 	Installed bool   `json:"installed"`
 }
 
+// listAgents lists all agents that are known, not only those on this machine: a person may want
+// to know before installing one.
 func (a *app) listAgents(name string) error {
 	var agents []agentJSON
 	m := a.machine()
@@ -177,6 +184,8 @@ func (a *app) eachAgent(names []string, f *mcpInstallFlags, plan func(*install.P
 	return nil
 }
 
+// makeChange asks and writes, unless there is nothing to change. A program gets the change as
+// JSON in either case, so that it need not tell the two apart by words.
 func (a *app) makeChange(p *install.Program, c *install.Change, yes bool, nothing, done string) error {
 	if !c.IsNothing() {
 		a.showChange(c)

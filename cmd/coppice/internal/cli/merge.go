@@ -10,6 +10,9 @@ import (
 	"github.com/coppice-dev/coppice/render"
 )
 
+// mergeCommand copies nothing within a session: the messages stay on their branch, and one
+// entry tells the model of them. Only another session's branch has to be copied, since a
+// session holds all that it refers to.
 func mergeCommand(a *app) *cobra.Command {
 	var r home.MergeRequest
 	cmd := &cobra.Command{
@@ -32,6 +35,7 @@ func mergeCommand(a *app) *cobra.Command {
 	return a.withJSON(cmd)
 }
 
+// merge says how to take it back, because a merge changes what the model sees from here on.
 func (a *app) merge(ctx context.Context, h *home.Home, r home.MergeRequest) (err error) {
 	if r.Summary, err = a.flagText(r.Summary); err != nil {
 		return err

@@ -8,6 +8,8 @@ import (
 	"github.com/coppice-dev/coppice/home"
 )
 
+// migrateCommand is never run by another command: changing the tables of a database that others
+// use is a decision, and needs rights that most of them do not have.
 func migrateCommand(a *app) *cobra.Command {
 	var blobs string
 	cmd := &cobra.Command{
@@ -33,6 +35,8 @@ func migrateCommand(a *app) *cobra.Command {
 	return a.withJSON(cmd)
 }
 
+// runMigrate opens no home, because there may be none before it, or one that is too old to
+// open.
 func (a *app) runMigrate(ctx context.Context, blobs string) error {
 	did, err := home.Migrate(ctx, "", blobs, &home.Options{Settings: a.settings})
 	if err != nil || a.flags.json {

@@ -10,6 +10,8 @@ import (
 	"github.com/coppice-dev/coppice/render"
 )
 
+// modelsCommand works without a network. It lists what can be known for certain, and says that
+// there may be more.
 func modelsCommand(a *app) *cobra.Command {
 	return a.withJSON(&cobra.Command{
 		Use:   "models [TEXT]",
@@ -27,6 +29,8 @@ func modelsCommand(a *app) *cobra.Command {
 	})
 }
 
+// printModels says which TEXT found nothing: without it, an empty list looks as if there were
+// no models.
 func (a *app) printModels(part string) error {
 	found, err := a.settings.Models()
 	if err != nil {
@@ -56,6 +60,7 @@ func modelRow(m *home.KnownModel) []string {
 	return []string{m.Name(), render.Count(int64(m.Window)), in, out, thinks, yesNo(m.Ready), mark}
 }
 
+// yesNo says in a table whether something is so.
 func yesNo(is bool) string {
 	if is {
 		return "yes"
@@ -63,6 +68,8 @@ func yesNo(is bool) string {
 	return "no"
 }
 
+// completeModel offers the models that coppice models lists. It works without a home: a chat
+// may be the first thing that a person does.
 func (a *app) completeModel(_ *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	var names []cobra.Completion
 	if settings, err := home.LoadSettings(a.getenv); err == nil {

@@ -10,6 +10,8 @@ import (
 	"github.com/coppice-dev/coppice/render"
 )
 
+// newCommand makes an empty session, for programs that want an id before they have a message.
+// People begin with coppice chat.
 func newCommand(a *app) *cobra.Command {
 	var r home.CreateRequest
 	cmd := &cobra.Command{

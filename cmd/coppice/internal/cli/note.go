@@ -9,6 +9,8 @@ import (
 	"github.com/coppice-dev/coppice/render"
 )
 
+// noteCommand records who leaves the note, since a note may come from a person, a script or an
+// agent, and a model has to know whose word it is.
 func noteCommand(a *app) *cobra.Command {
 	var r home.NoteRequest
 	cmd := &cobra.Command{

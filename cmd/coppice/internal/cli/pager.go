@@ -78,6 +78,8 @@ type pager struct {
 	left    bool           // the reader has seen enough
 }
 
+// Write never fails because the reader left: who has seen enough does not want an error for it,
+// and the command may still have something to do.
 func (p *pager) Write(b []byte) (int, error) {
 	if p.program == nil {
 		p.held.Write(b)
@@ -139,6 +141,7 @@ type heldTalk struct {
 	to    io.Writer
 }
 
+// Write holds talk back once there is output.
 func (h heldTalk) Write(b []byte) (int, error) {
 	if h.pager.program == nil && h.pager.held.Len() == 0 {
 		return h.to.Write(b)

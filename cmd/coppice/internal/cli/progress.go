@@ -24,6 +24,7 @@ const (
 	progressWidth = 30
 )
 
+// newProgress returns a bar that does not show until there was something to wait for.
 func (t *talk) newProgress() *progress { return &progress{talk: t, began: time.Now()} }
 
 // show draws how far the work at hand has come.

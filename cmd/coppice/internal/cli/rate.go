@@ -10,6 +10,7 @@ import (
 	"github.com/coppice-dev/coppice/render"
 )
 
+// rateCommand stores a rating as a tag, so that everything that finds tags finds it.
 func rateCommand(a *app) *cobra.Command {
 	var r home.RateRequest
 	cmd := &cobra.Command{
@@ -41,6 +42,7 @@ func rateCommand(a *app) *cobra.Command {
 	return a.withJSON(cmd)
 }
 
+// rate reads the reason first: it may come from standard input.
 func (a *app) rate(ctx context.Context, h *home.Home, r home.RateRequest) (err error) {
 	if r.Note, err = a.flagText(r.Note); err != nil {
 		return err

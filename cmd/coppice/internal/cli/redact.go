@@ -15,6 +15,9 @@ import (
 	"github.com/coppice-dev/coppice/upkeep"
 )
 
+// redactCommand lists by default and changes only with --apply, because nothing brings back
+// what it took out. A value to look for is never an argument: other users of the machine can
+// read command lines.
 func redactCommand(a *app) *cobra.Command {
 	var r home.RedactRequest
 	var value string
@@ -92,6 +95,8 @@ func (a *app) askSecretly(ctx context.Context, terminal int) ([]byte, error) {
 	return line, err
 }
 
+// runRedact prints what was found also when it takes it out, as a record of it, and fails if a
+// secret is left anywhere: who redacts must be able to rely on the exit code.
 func (a *app) runRedact(cmd *cobra.Command, h *home.Home, r home.RedactRequest) error {
 	ctx := cmd.Context()
 	result, err := h.Upkeep.Redact(ctx, r)

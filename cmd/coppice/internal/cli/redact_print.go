@@ -105,6 +105,8 @@ func (a *app) printReceipt(r *upkeep.RedactResult) error {
 	return a.printLines(receiptLines(r.Receipt, r.Index))
 }
 
+// receiptLines words a receipt. What is left is in capital letters, because it is the line that
+// asks for action.
 func receiptLines(r *clean.Receipt, index string) []string {
 	total := 0
 	var kinds []string

@@ -15,6 +15,8 @@ import (
 	"github.com/coppice-dev/coppice/upkeep"
 )
 
+// repairCommand does only what needs no guess. It lists everything else, for a person to
+// decide.
 func repairCommand(a *app) *cobra.Command {
 	var r home.TidyRequest
 	var quarantine bool
@@ -101,6 +103,8 @@ func (a *app) runQuarantine(ctx context.Context, h *home.Home, list bool, restor
 	return nil
 }
 
+// runTidy prints what was deleted before an error, since these files are gone whatever happened
+// next.
 func (a *app) runTidy(ctx context.Context, h *home.Home, r home.TidyRequest) error {
 	result, err := h.Upkeep.Tidy(ctx, r)
 	if r.Stale && (err == nil || len(result.Stale) > 0) {
@@ -133,6 +137,7 @@ func (a *app) printDeleted(done []upkeep.Action, dryRun bool, one, many string) 
 	return nil
 }
 
+// runRepair names the original file that is kept, so that a repair can be taken back.
 func (a *app) runRepair(ctx context.Context, h *home.Home, r home.RepairRequest) error {
 	found := a.newFindings(ctx, h)
 	result, err := h.Upkeep.Repair(ctx, r)

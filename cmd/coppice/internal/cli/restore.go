@@ -11,6 +11,8 @@ import (
 	"github.com/coppice-dev/coppice/render"
 )
 
+// restoreCommand never writes over a home: it wants an empty place, so that nothing is lost if
+// the wrong backup was named.
 func restoreCommand(a *app) *cobra.Command {
 	var r home.RestoreBackupRequest
 	cmd := &cobra.Command{
@@ -34,6 +36,8 @@ func restoreCommand(a *app) *cobra.Command {
 	return a.withJSON(cmd)
 }
 
+// runRestore lists what is missing. Nothing in the new home knows about that, so this list is
+// the only trace of it.
 func (a *app) runRestore(ctx context.Context, r home.RestoreBackupRequest) error {
 	bar := a.newProgress()
 	done, err := home.RestoreBackup(ctx, "", r, &home.Options{Settings: a.settings, Progress: bar.show})

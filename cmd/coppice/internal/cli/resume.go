@@ -15,6 +15,9 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
+// resumeCommand brings a person back to where they were: the directory, the agent and the
+// conversation. Without a name it takes the last one, which is the one that people mean most
+// often.
 func resumeCommand(a *app) *cobra.Command {
 	r := home.ResumeRequest{Session: home.LastSession}
 	var printOnly bool
@@ -43,6 +46,8 @@ func resumeCommand(a *app) *cobra.Command {
 	return a.withJSON(cmd)
 }
 
+// runResume closes the home before the agent starts, because that takes the place of this
+// program and may write to the same files.
 func (a *app) runResume(cmd *cobra.Command, r home.ResumeRequest, printOnly bool) error {
 	var found *home.ResumeResult
 	err := a.withHome(cmd.Context(), false, func(h *home.Home) (err error) {

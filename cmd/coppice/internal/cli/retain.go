@@ -12,6 +12,8 @@ import (
 	"github.com/coppice-dev/coppice/render"
 )
 
+// retainCommand is the only way in which age removes a session, and it never runs by itself. It
+// wants at least one limit: without any, nothing would be old.
 func retainCommand(a *app) *cobra.Command {
 	var r home.RetainRequest
 	var olderThan age
@@ -38,6 +40,8 @@ func retainCommand(a *app) *cobra.Command {
 	return a.withJSON(cmd)
 }
 
+// runRetain counts as done even if nothing was old enough: it is run by timers, which take
+// every other exit code for a failure.
 func (a *app) runRetain(ctx context.Context, h *home.Home, r home.RetainRequest) error {
 	short, err := sessionNames(ctx, h, home.SessionNamesRequest{All: true}) // before some of them go
 	if err != nil {
@@ -63,6 +67,7 @@ func (a *app) runRetain(ctx context.Context, h *home.Home, r home.RetainRequest)
 	return cmp.Or(err, failed)
 }
 
+// sayRetained says how to bring a session back, but only if one has gone.
 func (a *app) sayRetained(dryRun bool, r *home.RetainResult) {
 	verb, hint := "are now in the trash", "; "+a.command("trash restore ID", nil)+" brings one back"
 	if dryRun {

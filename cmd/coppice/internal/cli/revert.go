@@ -9,6 +9,8 @@ import (
 	"github.com/coppice-dev/coppice/home"
 )
 
+// revertCommand appends, as all commands do: what is undone stays in the log, and so does that
+// it was undone.
 func revertCommand(a *app) *cobra.Command {
 	return a.withJSON(&cobra.Command{
 		Use:     "revert ID [ENTRY]",

@@ -13,6 +13,8 @@ import (
 	"github.com/coppice-dev/coppice/upkeep"
 )
 
+// rmCommand moves to the trash and asks nothing: what can be undone needs no question. Deleting
+// for good is coppice trash empty, which asks.
 func rmCommand(a *app) *cobra.Command {
 	var r home.RemoveRequest
 	cmd := &cobra.Command{

@@ -20,6 +20,8 @@ type searchFlags struct {
 	search       home.FindRequest
 }
 
+// searchCommand takes its words without quotes. A query can say everything that the flags can;
+// these are for scripts, and for a shell that completes them.
 func searchCommand(a *app) *cobra.Command {
 	var f searchFlags
 	cmd := &cobra.Command{
@@ -73,6 +75,7 @@ The exit code is 1 if nothing was found.`,
 // say.
 var errNothingFound = errors.New("nothing found")
 
+// request makes the request from the words and the flags.
 func (f *searchFlags) request(args []string, now time.Time) (r home.FindRequest, err error) {
 	r = f.search
 	r.Query = strings.Join(args, " ")
@@ -83,6 +86,8 @@ func (f *searchFlags) request(args []string, now time.Time) (r home.FindRequest,
 	return r, err
 }
 
+// runSearch prints the hits first and then how complete they are, so that a person reads that
+// last, below the list.
 func (a *app) runSearch(cmd *cobra.Command, f *searchFlags, args []string) error {
 	r, err := f.request(args, time.Now())
 	if err != nil {

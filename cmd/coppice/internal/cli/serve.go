@@ -26,6 +26,8 @@ type serveFlags struct {
 	own                   bool // it has a token of its own in any case
 }
 
+// serveCommand is safe by default: it listens on this machine only, and asks for a token. Each
+// flag that makes it less safe says so.
 func serveCommand(a *app) *cobra.Command {
 	var f serveFlags
 	cmd := &cobra.Command{
@@ -64,6 +66,8 @@ func serveCommand(a *app) *cobra.Command {
 	return cmd
 }
 
+// runServe refuses an unsafe address before it opens the home, and then says how to sign in: a
+// person who starts the first server has no token yet.
 func (a *app) runServe(ctx context.Context, f *serveFlags) error {
 	log, err := a.serveLog(f.log)
 	if err != nil {
@@ -98,6 +102,7 @@ type begun struct {
 	address, secret string // see authorize
 }
 
+// serve answers requests until ctx ends.
 func (b *begun) serve(ctx context.Context) error { return b.server.Serve(ctx, b.listener) }
 
 // begin makes a server. It listens last, when nothing else can go wrong: whoever sees the
@@ -210,6 +215,7 @@ func (a *app) serveLog(form string) (*slog.Logger, error) {
 // lineWriter writes the lines of a log with say, as all other messages.
 type lineWriter struct{ app *app }
 
+// Write writes a line of the log.
 func (w *lineWriter) Write(line []byte) (int, error) {
 	w.app.sayAsIs(string(bytes.TrimRight(line, "\n")))
 	return len(line), nil

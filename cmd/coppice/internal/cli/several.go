@@ -107,6 +107,8 @@ func (d *age) String() string { return d.given }
 
 func (d *age) Type() string { return "duration" }
 
+// Set takes what people write for an age. What they gave is kept, so that a command that is
+// printed to be copied has the same words.
 func (d *age) Set(text string) error {
 	duration, err := home.ParseAge(text)
 	if err == nil {

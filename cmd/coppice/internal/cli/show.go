@@ -21,6 +21,9 @@ type showFlags struct {
 	full, card bool
 }
 
+// showCommand reads a conversation in the way that a person would tell it: along one path.
+// Everything else (the whole log, one entry, the source bytes) is a flag, of which only one
+// makes sense at a time.
 func showCommand(a *app) *cobra.Command {
 	var f showFlags
 	cmd := &cobra.Command{
@@ -62,6 +65,8 @@ func showCommand(a *app) *cobra.Command {
 	return a.withJSON(a.picking(cmd))
 }
 
+// show writes for a program what the log has, and for a person what can be read on a screen. So
+// only the second says what it folded.
 func (a *app) show(ctx context.Context, h *home.Home, f *showFlags) error {
 	switch {
 	case f.card:

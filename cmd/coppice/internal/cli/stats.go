@@ -17,6 +17,7 @@ import (
 	"github.com/coppice-dev/coppice/render/terminal"
 )
 
+// statsCommand is one command for all sessions and for one, because the questions are the same.
 func statsCommand(a *app) *cobra.Command {
 	var since, until string
 	cmd := &cobra.Command{
@@ -125,6 +126,8 @@ func sessionBars(s *home.StatsResult, width int) []index.Count {
 	return bars
 }
 
+// statsSummary says the totals, and what they leave out: a cost that is not complete must not
+// look like one that is.
 func (a *app) statsSummary(s *home.StatsResult) string {
 	u := s.Total
 	lines := []string{strings.Join([]string{

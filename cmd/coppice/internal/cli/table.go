@@ -69,6 +69,7 @@ func (t *table) shrinks() int {
 	return len(t.header) - 1
 }
 
+// add adds a row.
 func (t *table) add(cells ...string) {
 	for i := range cells {
 		cells[i] = plain.Flat(cells[i]) // before it is measured
@@ -131,6 +132,8 @@ func (t *table) dropSpare() {
 	}
 }
 
+// widths returns how wide each column is printed. The elastic one gives first, down to what is
+// still worth reading; then the widest, again and again.
 func (t *table) widths() []int {
 	widths, total := t.natural()
 	limit := t.talk.width()
@@ -155,6 +158,8 @@ func (t *table) widths() []int {
 	return widths
 }
 
+// printRow pads the cells by how wide they look, which is not how many bytes or characters they
+// have.
 func (t *table) printRow(cells []string, widths []int, c colour) error {
 	var b strings.Builder
 	for i, cell := range cells {

@@ -13,6 +13,8 @@ import (
 	"github.com/coppice-dev/coppice/render"
 )
 
+// tagCommand takes changes as +tag and -tag, so that one step moves a session from one tag to
+// another.
 func tagCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tag [ID] [+TAG -TAG …]",
@@ -85,6 +87,7 @@ func (f *tagFlags) check() error {
 	return nil
 }
 
+// listsAll reports whether nothing was given, which asks for the tags of all sessions.
 func (f *tagFlags) listsAll() bool { return len(f.auto.Sessions)+len(f.changes) == 0 && !f.suggest }
 
 // parseTagArgs separates the changes (+a, -b) from the flags, which it parses,
@@ -107,6 +110,7 @@ func parseTagArgs(cmd *cobra.Command, given []string) (args, changes []string, e
 	return cmd.Flags().Args(), changes, nil
 }
 
+// tag does the one thing that check has found to be asked for.
 func (a *app) tag(ctx context.Context, h *home.Home, f *tagFlags) error {
 	switch {
 	case f.on:
@@ -178,6 +182,7 @@ func (a *app) autoTag(ctx context.Context, h *home.Home, r home.AutoTagRequest) 
 	return nil
 }
 
+// orNone lists tags for the end of a sentence.
 func orNone(tags []string) string {
 	if len(tags) == 0 {
 		return "none"

@@ -196,6 +196,8 @@ type madeCommands struct {
 	made []string // longer ones first
 }
 
+// add keeps the longer commands first: a short one may be the beginning of another, which would
+// otherwise be broken after it.
 func (c *madeCommands) add(made string) {
 	c.Lock()
 	defer c.Unlock()

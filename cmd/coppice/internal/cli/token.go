@@ -10,6 +10,8 @@ import (
 	"github.com/coppice-dev/coppice/server/token"
 )
 
+// tokenCommand needs no server: tokens are in the home, so they can be made before one is
+// started and revoked while it runs.
 func tokenCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "token",
@@ -32,6 +34,7 @@ type madeToken struct {
 	Secret string `json:"token"`
 }
 
+// tokenAddCommand gives the least by default: a token that may only read.
 func tokenAddCommand(a *app) *cobra.Command {
 	var write, admin bool
 	var expires age
@@ -69,6 +72,8 @@ func tokenAddCommand(a *app) *cobra.Command {
 	return a.withJSON(cmd)
 }
 
+// addToken prints the secret alone on standard output, so that it can go straight into a file
+// or a variable.
 func (a *app) addToken(ctx context.Context, h *home.Home, made madeToken) (err error) {
 	made.Created = time.Now().UTC().Truncate(time.Second)
 	if made.Secret, err = token.Of(h.Store()).Add(ctx, made.Token); err != nil || a.flags.json {
@@ -78,6 +83,7 @@ func (a *app) addToken(ctx context.Context, h *home.Home, made madeToken) (err e
 	return a.print("%s", made.Secret)
 }
 
+// listTokens shows when a token was last used, which is how to find those that can be revoked.
 func (a *app) listTokens(ctx context.Context, h *home.Home, _ []string) error {
 	all, err := token.Of(h.Store()).List(ctx)
 	if err != nil {
@@ -110,6 +116,8 @@ type revokedToken struct {
 	Name string `json:"name"`
 }
 
+// tokenRevokeCommand goes on after a name that there is not, so that the other tokens are
+// revoked in any case.
 func tokenRevokeCommand(a *app) *cobra.Command {
 	return a.withJSON(&cobra.Command{
 		Use:               "revoke NAME…",
@@ -126,6 +134,8 @@ func tokenRevokeCommand(a *app) *cobra.Command {
 	})
 }
 
+// completeTokens offers the names of tokens, with what each may do: that is what they are
+// revoked for.
 func (a *app) completeTokens(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	return a.offering(cmd, func(ctx context.Context, h *home.Home) (offers []cobra.Completion, err error) {
 		all, err := token.Of(h.Store()).List(ctx)

@@ -14,6 +14,8 @@ import (
 	"github.com/coppice-dev/coppice/render"
 )
 
+// trashCommand lists what is there if it is called alone, because the names in the list are
+// what the commands below it take.
 func trashCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "trash",
@@ -28,6 +30,7 @@ func trashCommand(a *app) *cobra.Command {
 	}))
 }
 
+// listTrash shows the title and the time, by which people recognise what they removed.
 func (a *app) listTrash(ctx context.Context, h *home.Home, _ []string) error {
 	trash, err := h.Upkeep.Trash(ctx, home.TrashRequest{})
 	if err != nil {
@@ -61,6 +64,8 @@ func (a *app) trashNames(items []home.Removal) map[string]string {
 	return names
 }
 
+// trashRestoreCommand takes names of sessions as well as of removals: who removed a session
+// remembers the one and was told the other.
 func trashRestoreCommand(a *app) *cobra.Command {
 	var link bool
 	cmd := &cobra.Command{
@@ -85,6 +90,8 @@ func trashRestoreCommand(a *app) *cobra.Command {
 	return a.withJSON(cmd)
 }
 
+// restoreTrashed prints every session that came back, because what was removed as a whole comes
+// back as a whole.
 func (a *app) restoreTrashed(ctx context.Context, h *home.Home, r home.RestoreRequest) error {
 	back, err := h.Upkeep.Restore(ctx, r)
 	if back == nil {
@@ -104,6 +111,8 @@ func (a *app) restoreTrashed(ctx context.Context, h *home.Home, r home.RestoreRe
 	return errors.Join(err, a.printLines(append([]string{back.Session}, back.With...)))
 }
 
+// completeTrash offers removals, with how long ago they were: titles alone do not tell two
+// removals of one session apart.
 func (a *app) completeTrash(cmd *cobra.Command, _ []string, begin string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	return a.offering(cmd, func(ctx context.Context, h *home.Home) (offers []cobra.Completion, err error) {
 		trash, err := h.Upkeep.Trash(ctx, home.TrashRequest{Begin: begin})
@@ -117,6 +126,8 @@ func (a *app) completeTrash(cmd *cobra.Command, _ []string, begin string) ([]cob
 	})
 }
 
+// trashEmptyCommand is the only command that deletes sessions for good, and the only one of
+// these that asks.
 func trashEmptyCommand(a *app) *cobra.Command {
 	var olderThan age
 	var yes bool
@@ -132,6 +143,8 @@ func trashEmptyCommand(a *app) *cobra.Command {
 	return a.withJSON(cmd)
 }
 
+// emptyTrash deletes exactly what it asked about: what goes to the trash while a person thinks
+// about the question stays.
 func (a *app) emptyTrash(ctx context.Context, h *home.Home, r home.EmptyTrashRequest, yes bool) error {
 	r.DryRun = true
 	plan, err := h.Upkeep.EmptyTrash(ctx, r)

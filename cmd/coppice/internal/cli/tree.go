@@ -15,6 +15,8 @@ type treeFlags struct {
 	fold      int
 }
 
+// treeCommand draws the shape of a session. Short ids stand at every entry, because the next
+// command will need one.
 func treeCommand(a *app) *cobra.Command {
 	var f treeFlags
 	cmd := &cobra.Command{
@@ -35,6 +37,8 @@ func treeCommand(a *app) *cobra.Command {
 	return a.withJSON(a.picking(cmd))
 }
 
+// tree gives a program the nodes and a person the drawing: indentation is not something to
+// parse.
 func (a *app) tree(ctx context.Context, h *home.Home, id string, f *treeFlags) error {
 	if a.flags.json {
 		_, err := h.Entries.Tree(ctx, home.TreeRequest{Session: id, Link: f.link}, func(n home.TreeNode) error { return a.printJSON(n) })

@@ -19,6 +19,7 @@ type build struct {
 	Arch     string `json:"arch"`
 }
 
+// versionCommand says more than --version does: what to put into a bug report.
 func versionCommand(a *app) *cobra.Command {
 	return a.withJSON(&cobra.Command{
 		Use:   "version",
@@ -47,6 +48,7 @@ func versionCommand(a *app) *cobra.Command {
 // changed since. Other builds leave them empty.
 var linkedVersion, linkedRevision string
 
+// thisBuild describes the program that runs.
 func thisBuild() build {
 	info, _ := debug.ReadBuildInfo()
 	return buildOf(linkedVersion, linkedRevision, info)

@@ -30,6 +30,7 @@ type webFlags struct {
 	ends         string // how the server of the page ends, if it is one of our own
 }
 
+// webCommand is serve for one person: there is no port to choose and no token to copy.
 func webCommand(a *app) *cobra.Command {
 	var f webFlags
 	cmd := &cobra.Command{
@@ -46,6 +47,8 @@ func webCommand(a *app) *cobra.Command {
 	return cmd
 }
 
+// runWeb opens the browser once the server listens, and stops the server if that fails: without
+// a page, the person would not know that it runs.
 func (a *app) runWeb(ctx context.Context, f *webFlags) error {
 	if where := a.settings.Get(home.SettingDir).Value; home.IsAway(where) {
 		token, err := a.settings.Token(ctx)

@@ -66,6 +66,8 @@ func (a *app) next(verb, about string) string {
 	return line
 }
 
+// welcomeHome says what there is, and ends with the commands that a person who sees it for the
+// first time would want.
 func (a *app) welcomeHome(o *home.Overview, short render.Names) []string {
 	if o == nil || o.Sessions == 0 {
 		return []string{"Coppice keeps the conversations of humans, models and tools. There are none here yet."}
@@ -87,6 +89,8 @@ func (a *app) welcomeHome(o *home.Overview, short render.Names) []string {
 		a.next("search WORDS", "find what was said"))
 }
 
+// welcomePrograms offers what other agents left on this machine: for most people that is how
+// they get their first sessions.
 func (a *app) welcomePrograms(w welcomeJSON) []string {
 	if len(w.Programs) == 0 {
 		if w.Home != nil && w.Home.Sessions > 0 {

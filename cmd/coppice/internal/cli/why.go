@@ -21,6 +21,7 @@ type whyFlags struct {
 	limit int
 }
 
+// register adds the flags.
 func (f *whyFlags) register(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.on, "why", false, "show what was sent before, and why a cache missed")
 	cmd.Flags().IntVarP(&f.limit, "limit", "n", home.DefaultLastRequests, "how many requests --why shows; 0 is all")
@@ -43,6 +44,8 @@ func (f *whyFlags) check(cmd *cobra.Command) error {
 	return nil
 }
 
+// runWhy says why a list is empty: sessions that were imported, or written by a program that
+// records no requests, never have any.
 func (a *app) runWhy(ctx context.Context, id string, link bool, f *whyFlags) error {
 	last, err := limitIn(f.limit)
 	if err != nil {
