@@ -84,7 +84,7 @@ func (a *app) runAppend(cmd *cobra.Command, args []string, f *appendFlags) (err 
 // givenMessage makes a message of the flags and the text.
 func (a *app) givenMessage(cmd *cobra.Command, args []string, f *appendFlags) (*session.MessageEntry, error) {
 	if f.failed && f.call == "" {
-		return nil, usageError{errors.New("--error needs --call: only the result of a tool call can be an error")}
+		return nil, misuse("--error needs --call: only the result of a tool call can be an error")
 	}
 	text, err := a.readText(args[1:])
 	if err != nil {
@@ -104,7 +104,7 @@ func (a *app) givenMessage(cmd *cobra.Command, args []string, f *appendFlags) (*
 // givenEntry reads the entry of --entry.
 func (a *app) givenEntry(args []string, f *appendFlags) ([]byte, error) {
 	if len(args) > 1 {
-		return nil, usageError{errors.New("--entry is the whole entry; leave the text out")}
+		return nil, misuse("--entry is the whole entry; leave the text out")
 	}
 	if f.entry == "-" {
 		return io.ReadAll(a.stdin)

@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -29,9 +28,9 @@ func archiveCommand(a *app) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch old := cmd.Flags().Changed("older-than"); {
 			case old && len(args) > 0:
-				return usageError{errors.New("ids of sessions and --older-than exclude each other; give one of them")}
+				return misuse("ids of sessions and --older-than exclude each other; give one of them")
 			case !old && len(args) == 0:
-				return usageError{errors.New("the ids of sessions or --older-than is needed")}
+				return misuse("the ids of sessions or --older-than is needed")
 			}
 			return a.withHome(cmd.Context(), false, func(h *home.Home) error {
 				var requests []home.ArchiveRequest
@@ -72,7 +71,11 @@ func (a *app) runArchive(ctx context.Context, h *home.Home, requests []home.Arch
 				done++
 				was, is = was+s.Was, is+s.Size
 			}
-			if err := a.printArchived(s); err != nil {
+			if s.Already && !a.flags.json {
+				a.say("session %s is archived already", render.ShortID(s.ID))
+			}
+			// The id in any case: a script that asks for a state gets the same from every run.
+			if err := a.printID(s, s.ID); err != nil {
 				return err
 			}
 		}
@@ -86,15 +89,6 @@ func (a *app) runArchive(ctx context.Context, h *home.Home, requests []home.Arch
 		a.say("archived %s%s", render.Counted(done, "session", "sessions"), sizes)
 	}
 	return cmp.Or(ctx.Err(), a.sumUp(there, failed))
-}
-
-// printArchived prints the id of a session even if it was archived before: a script that asks
-// for a state gets the same output from every run.
-func (a *app) printArchived(s home.Archived) error {
-	if s.Already && !a.flags.json {
-		a.say("session %s is archived already", render.ShortID(s.ID))
-	}
-	return a.printID(s, s.ID)
 }
 
 // errorsOf returns why each of several things failed.

@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"fmt"
-
 	"github.com/spf13/cobra"
 
 	"github.com/coppice-dev/coppice/home"
@@ -32,7 +30,7 @@ func (f *autoFlags) request(a *app, text *string) (_ *home.AutoRequest, err erro
 	}
 	if !f.on {
 		if f.r.Model != "" || f.r.Instructions != "" {
-			return nil, usageError{fmt.Errorf("--model and --instructions need --%s", f.name)}
+			return nil, misuse("--model and --instructions need --%s", f.name)
 		}
 		return nil, nil
 	}

@@ -68,7 +68,8 @@ func (a *app) runBackup(ctx context.Context, h *home.Home, r home.BackupRequest)
 	case done.Kept:
 		a.say("the older backup %s was left as it is; %s replaces it by one without these files", done.Path, a.command("backup --partial", []string{r.To}))
 	default:
-		a.say("backed up %s in %s; wrote %s", sessionsAndSize(done.Sessions, done.Size), done.Path, filesAndSize(done.Copied, done.Written))
+		a.say("backed up %s in %s; wrote %s (%s)", sessionsAndSize(done.Sessions, done.Size), done.Path,
+			render.Counted(done.Copied, "file", "files"), render.Bytes(done.Written))
 	}
 	if a.flags.json {
 		return errors.Join(a.printJSON(done), err)
@@ -119,8 +120,4 @@ func (a *app) sayDamaged(damaged ...home.BackupFault) {
 
 func sessionsAndSize(n int, size int64) string {
 	return fmt.Sprintf("%s (%s)", render.Counted(n, "session", "sessions"), render.Bytes(size))
-}
-
-func filesAndSize(n int, size int64) string {
-	return fmt.Sprintf("%s (%s)", render.Counted(n, "file", "files"), render.Bytes(size))
 }

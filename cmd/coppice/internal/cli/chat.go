@@ -123,14 +123,14 @@ func impliedChat(root *cobra.Command, args []string) []string {
 func (a *app) runChat(ctx context.Context, args []string, f *chatFlags) error {
 	switch {
 	case f.restores && f.request.Session == "":
-		return usageError{errors.New("--restore needs the name of a session, and got an empty one")}
+		return misuse("--restore needs the name of a session, and got an empty one")
 	case slices.Contains(f.request.Tools, unnamedTools):
 		if err := f.allTools(args); err != nil {
 			return err
 		}
 	}
 	if f.request.Title != "" && (f.last || f.request.Session != "") {
-		return usageError{errors.New("--title is for a new conversation; " + a.command("rename", nil) + " names an existing one")}
+		return misuse("--title is for a new conversation; %s names an existing one", a.command("rename", nil))
 	}
 	if f.system != "" {
 		var err error
@@ -155,7 +155,7 @@ func (f *chatFlags) allTools(args []string) error {
 		if slices.ContainsFunc(strings.Split(arg, ","), func(name string) bool {
 			return name == home.AllTools || name == home.NoTools || slices.Contains(tools.Names(), strings.TrimSpace(name))
 		}) {
-			return hinted(usageError{fmt.Errorf("%q is not taken as a list of tools, because there is no = before it", arg)},
+			return hinted(misuse("%q is not taken as a list of tools, because there is no = before it", arg),
 				fmt.Sprintf("--tools=%s gives it those; to say %s to a model with all tools, write --tools=%s", plain.ShellWord(arg), plain.ShellWord(arg), home.AllTools))
 		}
 	}

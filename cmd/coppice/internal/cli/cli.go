@@ -162,10 +162,10 @@ func (a *app) rootCommand() *cobra.Command {
 func (a *app) prepare(cmd *cobra.Command) error {
 	a.call = fieldsOf(cmd)
 	if a.flags.dir == "" && cmd.Flags().Changed("dir") {
-		return usageError{errors.New("--dir is empty: name the directory of the sessions, or leave the flag out")}
+		return misuse("--dir is empty: name the directory of the sessions, or leave the flag out")
 	}
 	if cmd.Flags().Changed("server") && (a.flags.dir != "" || !home.IsAway(a.flags.server)) {
-		return usageError{errors.New("--server is the address of a server, such as https://host:8443, and takes the place of --dir")}
+		return misuse("--server is the address of a server, such as https://host:8443, and takes the place of --dir")
 	}
 	if err := checkGroups(cmd); err != nil {
 		return err

@@ -132,7 +132,9 @@ func (a *app) flagOffers() map[string]cobra.CompletionFunc {
 		offers[entry] = a.completeEntries
 	}
 	for _, filter := range []string{"agent", "project", "tag", "file", "tool", "model"} {
-		offers[filter] = a.completeFilter(filter)
+		offers[filter] = func(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+			return a.valuesOf(cmd, filter)
+		}
 	}
 	for _, dir := range []string{"cwd", "dir"} {
 		offers[dir] = cobra.FixedCompletions(nil, cobra.ShellCompDirectiveFilterDirs)
@@ -147,13 +149,6 @@ var filterValues = map[string][]string{
 	"since":  {"1d", "7d", "30d", "365d"},
 	"until":  {"1d", "7d", "30d", "365d"},
 	"branch": {"live"},
-}
-
-// completeFilter offers the values of a filter that sessions have.
-func (a *app) completeFilter(filter string) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		return a.valuesOf(cmd, filter)
-	}
 }
 
 // completeFilters offers filters as arguments: agent:, and then agent:codex.

@@ -2,8 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -94,7 +92,7 @@ func configGetCommand(a *app) *cobra.Command {
 				if near := index.Nearest(args[0], home.SettingKeys()); len(near) > 0 {
 					hint = "did you mean: " + strings.Join(near, ", ")
 				}
-				return hinted(usageError{fmt.Errorf("there is no setting %q", args[0])}, hint)
+				return hinted(misuse("there is no setting %q", args[0]), hint)
 			case a.flags.json:
 				return a.printJSON(all[at])
 			}
@@ -175,7 +173,7 @@ func configTrustCommand(a *app) *cobra.Command {
 			"repositories, a directory uses only the files in it.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if list && len(args) > 0 {
-				return usageError{errors.New("--list lists all directories, and takes none")}
+				return misuse("--list lists all directories, and takes none")
 			}
 			return a.withProject(cmd.Context(), args, func(h *home.Home, dir string) error {
 				if list {
@@ -207,7 +205,7 @@ func (a *app) trust(ctx context.Context, h *home.Home, dir string) error {
 		return err
 	}
 	if p == nil {
-		return usageError{fmt.Errorf("%s has neither a .coppice.toml nor a .mcp.json", dir)}
+		return misuse("%s has neither a .coppice.toml nor a .mcp.json", dir)
 	}
 	if err := h.Trust(ctx, p); err != nil || a.flags.json {
 		return a.asJSON(p, err)

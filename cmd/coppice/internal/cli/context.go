@@ -56,7 +56,7 @@ func contextCommand(a *app) *cobra.Command {
 // runContext checks the flags of all three questions before the home is opened.
 func (a *app) runContext(cmd *cobra.Command, id string, f *contextFlags) error {
 	if f.format != "entries" && f.format != "text" {
-		return usageError{fmt.Errorf("--format is %q; it must be entries or text", f.format)}
+		return misuse("--format is %q; it must be entries or text", f.format)
 	}
 	if err := f.why.check(cmd); err != nil {
 		return err

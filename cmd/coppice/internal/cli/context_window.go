@@ -43,7 +43,7 @@ func (f *windowFlags) request(cmd *cobra.Command) (*home.WindowRequest, error) {
 	}
 	for _, name := range windowOnly {
 		if cmd.Flags().Changed(name) {
-			return nil, usageError{fmt.Errorf("--%s needs --window or --bytes", name)}
+			return nil, misuse("--%s needs --window or --bytes", name)
 		}
 	}
 	return nil, nil

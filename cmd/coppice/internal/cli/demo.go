@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"cmp"
 	"context"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -40,10 +42,8 @@ type demoJSON struct {
 // runDemo writes into a directory that need not be the home in the settings, so that trying
 // things out leaves nothing behind.
 func (a *app) runDemo(ctx context.Context, args []string, force bool) error {
-	dir, at := a.settings.Get(home.SettingDir).Value, ""
-	if len(args) > 0 {
-		dir, at = args[0], args[0]
-	}
+	at := strings.Join(args, "")
+	dir := cmp.Or(at, a.settings.Get(home.SettingDir).Value)
 	return a.withHomeAt(ctx, at, true, func(h *home.Home) error {
 		made, err := demo.Write(ctx, h, time.Now(), force)
 		if home.KindOf(err) == home.KindExists {

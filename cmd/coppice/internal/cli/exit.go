@@ -2,6 +2,7 @@ package cli
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/coppice-dev/coppice/home"
@@ -27,6 +28,9 @@ const (
 type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }
+
+// misuse makes the error of such a mistake.
+func misuse(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
 // errPartial says that some of several things were done. What was not has been
 // reported by then.

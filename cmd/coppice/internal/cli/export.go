@@ -79,7 +79,7 @@ func (f *exportFlags) check(asJSON bool) error {
 	case f.to != "" && !slices.Contains(others, f.to):
 		return wrongFormat("--to", f.to, others, "--format", own)
 	case asJSON && f.to == "" && (f.Path == "" || f.Path == "-"):
-		return usageError{errors.New("--json reports what was written to files; it needs -o or --to (--format json writes the session as JSON)")}
+		return misuse("--json reports what was written to files; it needs -o or --to (--format json writes the session as JSON)")
 	}
 	return nil
 }
@@ -87,7 +87,7 @@ func (f *exportFlags) check(asJSON bool) error {
 // wrongFormat is the error of a flag whose value is not a format of it. It may be one of the
 // other flag.
 func wrongFormat(flag, given string, formats []string, other string, otherFormats []string) error {
-	err := usageError{fmt.Errorf("%s is %q; it must be one of %s", flag, given, strings.Join(formats, ", "))}
+	err := misuse("%s is %q; it must be one of %s", flag, given, strings.Join(formats, ", "))
 	var near []string
 	if slices.Contains(otherFormats, given) {
 		near = []string{other + " " + given}

@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	"errors"
 	"strings"
 	"time"
 
@@ -29,7 +28,7 @@ func followCommand(a *app) *cobra.Command {
 			"  coppice follow --all --json | jq -r .entry.message.role",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if all != (len(args) == 0) {
-				return usageError{errors.New("follow one session by its id, or all of them with --all")}
+				return misuse("follow one session by its id, or all of them with --all")
 			}
 			r.Session, r.Filled = strings.Join(args, ""), a.flags.json
 			return a.withHome(cmd.Context(), false, func(h *home.Home) error { return a.follow(cmd.Context(), h, r) })

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -19,7 +18,7 @@ func limitFlag(cmd *cobra.Command, limit *int, byDefault int) {
 // default and -1 means all.
 func limitIn(n int) (int, error) {
 	if n < 0 {
-		return 0, usageError{fmt.Errorf("-n (--limit) is %d; it must not be negative, and 0 is all", n)}
+		return 0, misuse("-n (--limit) is %d; it must not be negative, and 0 is all", n)
 	}
 	if n == 0 {
 		return -1, nil

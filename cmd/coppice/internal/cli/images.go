@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -44,7 +43,7 @@ func imagesCommand(a *app) *cobra.Command {
 // runImages finds out which of the three is meant: one image, files of all, or the list.
 func (a *app) runImages(ctx context.Context, args []string, f *imagesFlags) error {
 	if len(args) == 2 && f.search != "" {
-		return usageError{errors.New("--search is for lists; leave out IMAGE")}
+		return misuse("--search is for lists; leave out IMAGE")
 	}
 	return a.withHome(ctx, false, func(h *home.Home) error {
 		if len(args) == 2 {
@@ -66,7 +65,7 @@ func (a *app) runImages(ctx context.Context, args []string, f *imagesFlags) erro
 func (a *app) getImage(ctx context.Context, h *home.Home, r home.ImageRequest) error {
 	toOut := r.Path == "" || r.Path == "-"
 	if toOut && a.screen != nil && !a.flags.json {
-		return usageError{errors.New("a terminal cannot show an image: -o FILE writes it to a file")}
+		return misuse("a terminal cannot show an image: -o FILE writes it to a file")
 	}
 	image, err := h.Entries.Image(ctx, r)
 	if err != nil {

@@ -56,7 +56,7 @@ func importCommand(a *app) *cobra.Command {
 // is durable by then.
 func (a *app) runImport(ctx context.Context, args []string, f *importFlags) error {
 	if f.interval <= 0 {
-		return usageError{errors.New("--interval must be greater than 0")}
+		return misuse("--interval must be greater than 0")
 	}
 	return a.withHome(ctx, true, func(h *home.Home) error {
 		p := &importPrinter{app: a, flags: f}

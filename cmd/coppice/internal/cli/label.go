@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -59,7 +58,7 @@ func renameCommand(a *app) *cobra.Command {
 				return err
 			}
 			if auto.on == (len(args) > 1) {
-				return usageError{errors.New("give either a NAME or --auto")}
+				return misuse("give either a NAME or --auto")
 			}
 			return a.withHome(cmd.Context(), false, func(h *home.Home) error { return a.rename(cmd.Context(), h, r) })
 		},

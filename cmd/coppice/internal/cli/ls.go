@@ -75,7 +75,7 @@ const pageSize = 50
 func (a *app) listRequest(cmd *cobra.Command, f *lsFlags, now time.Time) (r home.ListRequest, err error) {
 	r = f.list
 	if r.Page < 1 {
-		return r, usageError{fmt.Errorf("--page is %d; the first page is 1", r.Page)}
+		return r, misuse("--page is %d; the first page is 1", r.Page)
 	}
 	if !cmd.Flags().Changed("limit") && (a.isTerminal() || cmd.Flags().Changed("page")) {
 		r.Limit = pageSize

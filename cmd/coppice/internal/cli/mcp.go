@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"time"
 
@@ -50,7 +49,7 @@ const importEvery = 5 * time.Second
 // runMCP serves until standard input ends.
 func (a *app) runMCP(ctx context.Context, f *mcpFlags) error {
 	if a.screen != nil {
-		return hinted(usageError{errors.New("coppice mcp is for agents, not for a terminal")}, "coppice mcp install lists the agents that can use it")
+		return hinted(misuse("coppice mcp is for agents, not for a terminal"), "coppice mcp install lists the agents that can use it")
 	}
 	return a.withHome(ctx, true, func(h *home.Home) error {
 		server := mcp.New(h, &mcp.Options{ReadOnly: f.readOnly, Version: thisBuild().Version})

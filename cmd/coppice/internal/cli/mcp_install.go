@@ -30,7 +30,6 @@ type mcpInstallFlags struct {
 func (f *mcpInstallFlags) registerBoth(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.name, "name", mcpName, "the server's name in the agent")
 	cmd.Flags().BoolVar(&f.yes, "yes", false, "do not ask")
-	cmd.ValidArgs = nil
 	for _, p := range install.Programs() {
 		cmd.ValidArgs = append(cmd.ValidArgs, cobra.CompletionWithDesc(p.Name, p.Title))
 	}
@@ -115,7 +114,7 @@ func (a *app) machine() install.Machine {
 // what was chosen here is in the arguments.
 func (a *app) mcpEntry(f *mcpInstallFlags) (e install.Entry, err error) {
 	if e.Name = f.name; strings.TrimSpace(f.name) == "" {
-		return e, usageError{errors.New("--name is empty")}
+		return e, misuse("--name is empty")
 	}
 	if e.Command, err = thisProgram(); err != nil {
 		return e, err
@@ -162,7 +161,7 @@ func (a *app) eachAgent(names []string, f *mcpInstallFlags, plan func(*install.P
 	for _, name := range names {
 		p := install.Named(name)
 		if p == nil {
-			return hinted(usageError{fmt.Errorf("%q is not an agent that coppice knows", name)}, "coppice mcp install lists them")
+			return hinted(misuse("%q is not an agent that coppice knows", name), "coppice mcp install lists them")
 		}
 		programs = append(programs, p)
 	}

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"errors"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -19,7 +18,7 @@ func newCommand(a *app) *cobra.Command {
 		Short: "Start a session and print its id",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if cmd.Flags().Changed("key") && r.Key == "" {
-				return usageError{errors.New("--key is empty")}
+				return misuse("--key is empty")
 			}
 			r.CWD, _ = os.Getwd() // a session without it is still a session
 			return a.withHome(cmd.Context(), true, func(h *home.Home) error {

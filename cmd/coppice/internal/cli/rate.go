@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 
 	"github.com/spf13/cobra"
 
@@ -31,7 +30,7 @@ func rateCommand(a *app) *cobra.Command {
 			case "none":
 				r.Rating = ""
 			case "":
-				return usageError{errors.New("give good, bad or none")}
+				return misuse("give good, bad or none")
 			}
 			return a.withHome(cmd.Context(), false, func(h *home.Home) error { return a.rate(cmd.Context(), h, r) })
 		},

@@ -43,7 +43,7 @@ func redactCommand(a *app) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			given := cmd.Flags().Changed("value")
 			if given && value != "-" {
-				return usageError{errors.New("the value is read from standard input: pass --value - (others can see what is on a command line)")}
+				return misuse("the value is read from standard input: pass --value - (others can see what is on a command line)")
 			}
 			if given {
 				if r.Value, err = a.readValue(cmd.Context()); err != nil {
@@ -74,7 +74,7 @@ func (a *app) readValue(ctx context.Context) (string, error) {
 	data, err := read()
 	value := strings.TrimSuffix(strings.TrimSuffix(string(data), "\n"), "\r")
 	if err == nil && value == "" {
-		err = usageError{errors.New("the value is empty")}
+		err = misuse("the value is empty")
 	}
 	return value, err
 }

@@ -40,7 +40,7 @@ func repairCommand(a *app) *cobra.Command {
 			"sessions back under its id, if no session has that id.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !r.Stale && !r.Blobs && !quarantine && restore == "" && len(args) == 0 {
-				return usageError{errors.New("a session, --stale, --blobs, --quarantine or --restore is needed")}
+				return misuse("a session, --stale, --blobs, --quarantine or --restore is needed")
 			}
 			ctx := cmd.Context()
 			return a.withHome(ctx, false, func(h *home.Home) error {

@@ -133,16 +133,16 @@ func (f *serveFlags) begin(ctx context.Context, h *home.Home, log *slog.Logger) 
 func (f *serveFlags) check() error {
 	host, _, err := net.SplitHostPort(f.addr)
 	if err != nil {
-		return usageError{fmt.Errorf("--addr is %q; it must be HOST:PORT", f.addr)}
+		return misuse("--addr is %q; it must be HOST:PORT", f.addr)
 	}
 	ip, _ := netip.ParseAddr(host)
 	switch local := host == "localhost" || ip.IsLoopback(); {
 	case local:
 		return nil
 	case f.open:
-		return usageError{errors.New("--no-token is for this machine only: elsewhere, anyone could read and change the sessions")}
+		return misuse("--no-token is for this machine only: elsewhere, anyone could read and change the sessions")
 	case f.cert == "" && !f.behindProxy:
-		return hinted(usageError{fmt.Errorf("--addr %s can be reached from other machines; without TLS, others on the network could read tokens and sessions", f.addr)},
+		return hinted(misuse("--addr %s can be reached from other machines; without TLS, others on the network could read tokens and sessions", f.addr),
 			"give --tls-cert and --tls-key, or --behind-proxy if a proxy in front provides TLS")
 	}
 	return nil
@@ -209,7 +209,7 @@ func (a *app) serveLog(form string) (*slog.Logger, error) {
 	case "json":
 		return slog.New(slog.NewJSONHandler(&lineWriter{a}, nil)), nil
 	}
-	return nil, usageError{fmt.Errorf("--log is %q; it must be none, text or json", form)}
+	return nil, misuse("--log is %q; it must be none, text or json", form)
 }
 
 // lineWriter writes the lines of a log with say, as all other messages.

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -42,7 +41,7 @@ func showCommand(a *app) *cobra.Command {
 			"  coppice show 7f3a91c2 --json | jq -r .message.role",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if f.Last < 0 {
-				return usageError{fmt.Errorf("--last is %d; it must not be negative", f.Last)}
+				return misuse("--last is %d; it must not be negative", f.Last)
 			}
 			f.Session = args[0]
 			return a.withHome(cmd.Context(), false, func(h *home.Home) error { return a.show(cmd.Context(), h, &f) })

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strconv"
 	"strings"
 
@@ -68,15 +67,15 @@ func (f *tagFlags) check() error {
 	sessions := f.auto.Sessions
 	switch {
 	case f.on && (f.suggest || len(f.changes) > 0 || f.auto.All == (len(sessions) > 0)):
-		return usageError{errors.New("--auto takes sessions, or --all, and nothing else")}
+		return misuse("--auto takes sessions, or --all, and nothing else")
 	case !f.on && (f.auto.All || f.auto.DryRun):
-		return usageError{errors.New("--all and --dry-run go with --auto")}
+		return misuse("--all and --dry-run go with --auto")
 	case f.on || f.listsAll():
 		return nil
 	case len(sessions) != 1:
-		return usageError{fmt.Errorf("give one session, and changes that begin with + or -; %d arguments are neither", len(sessions))}
+		return misuse("give one session, and changes that begin with + or -; %d arguments are neither", len(sessions))
 	case f.suggest && len(f.changes) > 0:
-		return usageError{errors.New("--suggest only prints; give the changes without it")}
+		return misuse("--suggest only prints; give the changes without it")
 	}
 	f.one.Session = sessions[0]
 	for _, change := range f.changes {

@@ -111,11 +111,6 @@ func (a *app) listTokens(ctx context.Context, h *home.Home, _ []string) error {
 	})
 }
 
-// revokedToken is what token revoke --json prints.
-type revokedToken struct {
-	Name string `json:"name"`
-}
-
 // tokenRevokeCommand goes on after a name that there is not, so that the other tokens are
 // revoked in any case.
 func tokenRevokeCommand(a *app) *cobra.Command {
@@ -128,7 +123,7 @@ func tokenRevokeCommand(a *app) *cobra.Command {
 				if err := token.Of(h.Store()).Revoke(ctx, name); err != nil {
 					return err
 				}
-				return a.done(revokedToken{name}, name, "the token "+name+" is revoked")
+				return a.done(map[string]string{"name": name}, name, "the token "+name+" is revoked")
 			})
 		}),
 	})

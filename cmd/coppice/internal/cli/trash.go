@@ -180,7 +180,7 @@ func (a *app) emptyTrash(ctx context.Context, h *home.Home, r home.EmptyTrashReq
 func (a *app) ask(question, no string) error {
 	keys := terminalOf(a.stdin)
 	if keys == nil {
-		return usageError{fmt.Errorf("%s cannot ask for confirmation without a terminal; pass --yes", question)}
+		return misuse("%s cannot ask for confirmation without a terminal; pass --yes", question)
 	}
 	fmt.Fprintf(a.err, "%s [y/N] ", question)
 	answer, _ := bufio.NewReader(keys).ReadString('\n')

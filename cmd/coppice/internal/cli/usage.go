@@ -48,7 +48,7 @@ func (a *app) plainUsage(cmd *cobra.Command) {
 		case 1:
 			given = "one argument was given"
 		}
-		return usageError{fmt.Errorf("%s; the command is: %s", given, cmd.UseLine())}
+		return misuse("%s; the command is: %s", given, cmd.UseLine())
 	}
 }
 
@@ -79,7 +79,7 @@ func namesEntry(name string) bool {
 func checkEntries(names, args []string) error {
 	for i, arg := range args[:min(len(args), len(names))] {
 		if arg == "" && namesEntry(names[i]) {
-			return usageError{fmt.Errorf("the name of an entry is empty; give an id, a label, or %s", home.Leaf)}
+			return misuse("the name of an entry is empty; give an id, a label, or %s", home.Leaf)
 		}
 	}
 	return nil
@@ -106,7 +106,7 @@ func (a *app) plainFlag(cmd *cobra.Command, err error) error {
 		if missing.GetSpecifiedShortnames() != "" {
 			name = "-" + missing.GetSpecifiedName()
 		}
-		return usageError{fmt.Errorf("%s has no value; give it as %s %s", name, name, argumentOf(missing.GetFlag()))}
+		return misuse("%s has no value; give it as %s %s", name, name, argumentOf(missing.GetFlag()))
 	}
 	var value *pflag.InvalidValueError
 	if !errors.As(err, &value) {
@@ -124,7 +124,7 @@ func (a *app) plainFlag(cmd *cobra.Command, err error) error {
 			must = errors.Unwrap(value).Error()
 		}
 	}
-	return usageError{fmt.Errorf("--%s is %q; %s", flag.Name, value.GetValue(), must)}
+	return misuse("--%s is %q; %s", flag.Name, value.GetValue(), must)
 }
 
 // asksFor looks for a flag in a command line that could not be parsed.
@@ -150,12 +150,12 @@ func unknownFlag(cmd *cobra.Command, unknown *pflag.NotExistError) error {
 	name := unknown.GetSpecifiedName()
 	if short := unknown.GetSpecifiedShortnames(); short != "" {
 		if cmd.Name() == "search" { // where -word leaves a word out
-			return hinted(usageError{fmt.Errorf("unknown flag -%s", short)}, "to search without a word, put -- before the query: coppice search -- build -docker")
+			return hinted(misuse("unknown flag -%s", short), "to search without a word, put -- before the query: coppice search -- build -docker")
 		}
 		if strings.Contains("0123456789", name) {
-			return hinted(usageError{fmt.Errorf("-%s is read as a flag", short)}, "if it is a number, put -- before the arguments: "+cmd.CommandPath()+" -- …")
+			return hinted(misuse("-%s is read as a flag", short), "if it is a number, put -- before the arguments: "+cmd.CommandPath()+" -- …")
 		}
-		return hinted(usageError{fmt.Errorf("unknown flag -%s", name)}, didYouMean(cmd, "flags", "", nil))
+		return hinted(misuse("unknown flag -%s", name), didYouMean(cmd, "flags", "", nil))
 	}
 	var known []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
@@ -163,7 +163,7 @@ func unknownFlag(cmd *cobra.Command, unknown *pflag.NotExistError) error {
 			known = append(known, f.Name)
 		}
 	})
-	return hinted(usageError{fmt.Errorf("unknown flag --%s", name)}, didYouMean(cmd, "flags", "--", index.Nearest(name, known)))
+	return hinted(misuse("unknown flag --%s", name), didYouMean(cmd, "flags", "--", index.Nearest(name, known)))
 }
 
 // refuseUnknown checks the arguments of a command that has others below it.
@@ -186,7 +186,7 @@ func unknownCommand(cmd *cobra.Command, name string) error {
 		}
 	}
 	near = append(near, index.Nearest(name, known)...)
-	return hinted(usageError{fmt.Errorf("unknown command %q for %q", name, cmd.CommandPath())},
+	return hinted(misuse("unknown command %q for %q", name, cmd.CommandPath()),
 		didYouMean(cmd, "commands", cmd.CommandPath()+" ", near))
 }
 
@@ -231,7 +231,7 @@ func checkGroups(cmd *cobra.Command) error {
 	} {
 		if _, rest, ok := strings.Cut(err.Error(), e.before); ok {
 			names, _, _ := strings.Cut(rest, e.after)
-			return usageError{fmt.Errorf("%s %s", flagNames(names, e.last), e.wrong)}
+			return misuse("%s %s", flagNames(names, e.last), e.wrong)
 		}
 	}
 	return usageError{err}

@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -32,13 +31,13 @@ func (f *whyFlags) check(cmd *cobra.Command) error {
 	changed := cmd.Flags().Changed
 	if !f.on {
 		if changed("limit") {
-			return usageError{errors.New("--limit needs --why")}
+			return misuse("--limit needs --why")
 		}
 		return nil
 	}
 	for _, other := range append([]string{"leaf", "format", "window", "bytes"}, windowOnly...) {
 		if changed(other) {
-			return usageError{fmt.Errorf("--why shows what was sent; --%s is for what would be sent now", other)}
+			return misuse("--why shows what was sent; --%s is for what would be sent now", other)
 		}
 	}
 	return nil
