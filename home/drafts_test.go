@@ -28,6 +28,9 @@ func TestDraftsAreFoundAtOnce(t *testing.T) {
 	if n := hits(); n != 1 {
 		t.Errorf("the draft is found %d times", n)
 	}
+	if s := h.status("talk"); s.Draft != "It is a zebrafish in a pond." || !s.Unfinished {
+		t.Errorf("the status is %+v", s)
+	}
 	if _, err := s.AppendMessage(session.RoleAssistant, []session.Content{session.Text("It is a zebrafish in a pond, I think.")}); err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/coppice-dev/coppice/agent"
 	"github.com/coppice-dev/coppice/provider/offline"
+	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store/lease"
 )
@@ -97,6 +98,9 @@ type TurnQuestion struct {
 	// Rules would allow it and calls like it; NoRules is why there are none.
 	Rules   []string `json:"rules,omitempty"`
 	NoRules string   `json:"no_rules,omitempty"`
+	// Edits are the changes to files that it would make, with the numbers of the lines and the
+	// lines around them, as far as that is known.
+	Edits []render.Edit `json:"edits,omitempty"`
 }
 
 // Prompt says something in a conversation and lets the model answer.
@@ -164,9 +168,11 @@ func (t *Turns) watch(ctx context.Context, r WatchRequest, send func(TurnEvent) 
 
 // ApproveRequest decides about a call that needs approval.
 type ApproveRequest struct {
-	Session  string         `json:"session"`          // as a person names it: see Resolve
-	Call     string         `json:"call"`             // its id
-	Decision agent.Decision `json:"decision"`         // whether it may run
+	Session string `json:"session"` // as a person names it: see Resolve
+	Call    string `json:"call"`    // its id
+	// Decision is whether it may run. With Rules it may be missing: then they decide, and a call
+	// that they do not allow still waits.
+	Decision agent.Decision `json:"decision,omitempty"`
 	Reason   string         `json:"reason,omitempty"` // why it is denied, for the model
 	// Input are the arguments with which the call is allowed. Default: the model's.
 	Input json.RawMessage `json:"input,omitempty"`
@@ -179,6 +185,8 @@ type ApproveResult struct {
 	// Running says that the turn which asked continues. Otherwise the decision is in the log,
 	// and Resume continues the turn.
 	Running bool `json:"running"`
+	// Waiting says that the call still waits, because Rules hold now but do not allow it.
+	Waiting bool `json:"waiting,omitempty"`
 }
 
 // Approve decides about a call of the running turn, or of one that ended because there was no
@@ -192,7 +200,7 @@ func (t *Turns) approve(ctx context.Context, r ApproveRequest) (*ApproveResult, 
 	if err != nil {
 		return nil, err
 	}
-	if r.Decision == agent.Allow && isConfined(ctx) {
+	if isConfined(ctx) && (r.Decision == agent.Allow || len(r.Rules) > 0) {
 		return nil, confined("decision")
 	}
 	run, name, err := t.runOf(ctx, r.Session)
@@ -200,7 +208,7 @@ func (t *Turns) approve(ctx context.Context, r ApproveRequest) (*ApproveResult, 
 	case err != nil:
 		return nil, err
 	case run.isRunning():
-		return &ApproveResult{Running: true}, run.answer(&r, decision)
+		return run.answer(&r, decision)
 	case len(r.Rules) > 0:
 		return nil, wrong("rules", "no turn runs that could keep {rules}; give them when it is resumed, as {allow}")
 	}
@@ -213,6 +221,8 @@ func (r *ApproveRequest) decision() (agent.Decision, error) {
 	switch {
 	case r.Call == "":
 		return "", wrong("call", "{call} must say which call is meant")
+	case r.Decision == "" && len(r.Rules) > 0 && r.Reason == "" && len(r.Input) == 0:
+		return "", nil
 	case !slices.Contains([]agent.Decision{agent.Allow, agent.Deny, agent.Later}, r.Decision):
 		return "", wrong("decision", "{decision} is %q; it must be %s, %s or %s", r.Decision, agent.Allow, agent.Deny, agent.Later)
 	case r.Reason != "" && r.Decision != agent.Deny:
@@ -348,8 +358,10 @@ type TurnStatus struct {
 	Asked   *agent.Call     `json:"asked,omitempty"`
 	Pending []agent.Pending `json:"pending,omitempty"`
 	// Unfinished says that Resume has something to do. Queued is what the model has not heard.
+	// Draft is what had arrived of an answer when its program died.
 	Unfinished bool             `json:"unfinished"`
 	Queued     []session.Queued `json:"queued,omitempty"`
+	Draft      string           `json:"draft,omitempty"`
 }
 
 // Status describes the turn of a conversation: whether one runs, what it waits for, and what
@@ -369,6 +381,9 @@ func (t *Turns) status(ctx context.Context, r SessionRequest) (*TurnStatus, erro
 		}
 		if s.Working == nil { // otherwise it is not known
 			if s.Unfinished, err = a.Unfinished(); err != nil {
+				return err
+			}
+			if s.Draft, err = a.Draft(); err != nil {
 				return err
 			}
 		}

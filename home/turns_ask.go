@@ -16,7 +16,8 @@ var NotAsked = agent.Deny.Because("it needs approval, and this program cannot as
 // approve is the agent's Approve: it decides about one call at a time. It waits for the
 // operation Approve as long as a listener could decide.
 func (r *turnRun) approve(ctx context.Context, call agent.Call) (agent.Decision, error) {
-	if r.isOwn(call) {
+	in := r.session()
+	if call.Session == in { // listeners do not get the events of a task
 		select {
 		case <-r.passed:
 		case <-ctx.Done():
@@ -24,7 +25,7 @@ func (r *turnRun) approve(ctx context.Context, call agent.Call) (agent.Decision,
 		}
 	}
 	q := &turnQuestion{call: call, answer: make(chan agent.Decision, 1)}
-	r.ask(q)
+	r.ask(in, q)
 	switch r.options.Questions {
 	case LeaveThem:
 		return r.withdraw(q, agent.Later), nil
@@ -46,26 +47,30 @@ func (r *turnRun) approve(ctx context.Context, call agent.Call) (agent.Decision,
 	}
 }
 
-// isOwn reports whether a call belongs to the turn itself, and not to a task, whose events
-// listeners do not get.
-func (r *turnRun) isOwn(call agent.Call) bool {
+// session returns the session that the turn writes to, or "" if it has ended.
+func (r *turnRun) session() string {
 	r.using.RLock()
 	defer r.using.RUnlock()
-	return r.worker != nil && r.worker.Session().SessionOf("") == call.Session
+	if r.worker == nil {
+		return ""
+	}
+	return r.worker.Session().SessionOf("")
 }
 
-// ask sends a question to the listeners.
-func (r *turnRun) ask(q *turnQuestion) {
+// ask sends a question to the listeners. The call may be that of a task: it is decided about in the
+// session of the turn, too.
+func (r *turnRun) ask(in string, q *turnQuestion) {
 	r.mu.Lock()
 	box, about := r.box, &TurnQuestion{Dir: r.dir}
 	r.question = q
 	r.mu.Unlock()
+	about.Edits = box.Edits(q.call)
 	rules, err := box.RulesFor(q.call)
 	if about.Rules = rules; err != nil {
 		about.NoRules = err.Error()
 	}
 	r.tell(TurnEvent{
-		Event:    agent.Event{Type: agent.ToolWaiting, Time: time.Now(), Session: q.call.Session, Call: &q.call},
+		Event:    agent.Event{Type: agent.ToolWaiting, Time: time.Now(), Session: in, Call: &q.call},
 		Question: about,
 	})
 }
@@ -85,21 +90,27 @@ func (r *turnRun) withdraw(q *turnQuestion, otherwise agent.Decision) agent.Deci
 	}
 }
 
-// answer answers the question that the turn asks now.
-func (r *turnRun) answer(a *ApproveRequest, d agent.Decision) error {
+// answer answers the question that the turn asks now. Without a decision the rules make it.
+func (r *turnRun) answer(a *ApproveRequest, d agent.Decision) (*ApproveResult, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.question == nil || r.question.call.ID != a.Call {
-		return &session.Error{Op: "approve", Name: r.name, Kind: session.ErrNotExist, Err: fmt.Errorf("the turn is not asking about a call %q", a.Call)}
+		return nil, &session.Error{Op: "approve", Name: r.name, Kind: session.ErrNotExist, Err: fmt.Errorf("the turn is not asking about a call %q", a.Call)}
 	}
 	if len(a.Rules) > 0 {
 		if err := r.box.Allow(a.Rules...); err != nil {
-			return wrongAs("rules", err)
+			return nil, wrongAs("rules", err)
 		}
+	}
+	if d == "" {
+		if !r.box.Allows(r.question.call) {
+			return &ApproveResult{Running: true, Waiting: true}, nil
+		}
+		d = agent.Allow
 	}
 	r.question.answer <- d
 	r.question = nil // it is answered only once
-	return nil
+	return &ApproveResult{Running: true}, nil
 }
 
 // isRunning reports whether there is a turn that has not ended.

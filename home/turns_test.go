@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -14,6 +15,7 @@ import (
 	"github.com/coppice-dev/coppice/agent"
 	"github.com/coppice-dev/coppice/home"
 	"github.com/coppice-dev/coppice/provider"
+	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/session"
 )
 
@@ -235,6 +237,10 @@ func TestATurnThatMakesNoSenseIsRefused(t *testing.T) {
 	field(err, "decision")
 	_, err = h.Turns.Approve(t.Context(), home.ApproveRequest{Call: "x", Decision: agent.Allow, Reason: "fine"})
 	field(err, "reason")
+	_, err = h.Turns.Approve(t.Context(), home.ApproveRequest{Call: "x"})
+	field(err, "decision")
+	_, err = h.Turns.Approve(t.Context(), home.ApproveRequest{Call: "x", Rules: []string{"bash"}, Reason: "no"})
+	field(err, "decision")
 	if _, err = h.Turns.Prompt(t.Context(), home.PromptRequest{Text: "x", TurnOptions: home.TurnOptions{ChatRequest: home.ChatRequest{Session: "nothing"}}}, nil); home.KindOf(err) != home.KindNotFound {
 		t.Errorf("a conversation that does not exist: %v", err)
 	}
@@ -304,12 +310,49 @@ func TestARuleAnswersTheNextQuestions(t *testing.T) {
 	if _, err := h.Turns.Approve(t.Context(), decide); home.Describe(err).Field != "rules" {
 		t.Errorf("a rule that makes no sense: %v", err)
 	}
+	// Rules that a person has changed may no longer be about the call.
+	decide.Decision, decide.Rules = "", []string{"bash(echo *)"}
+	if made := h.approve(decide); !made.Waiting || !made.Running {
+		t.Errorf("a rule for other calls: %+v", made)
+	}
+	if s := h.status(asked.Session); s.Asked == nil || s.Asked.ID != asked.Call.ID {
+		t.Errorf("the call should still wait: %+v", s)
+	}
 	decide.Rules = []string{"bash(touch *)"}
-	h.approve(decide)
+	if made := h.approve(decide); made.Waiting || !made.Running {
+		t.Errorf("a rule for the call: %+v", made)
+	}
 	turn.end()
 	if names, _ := filepath.Glob(filepath.Join(dir, "*")); len(names) != 2 {
 		t.Errorf("there are %v", names)
 	}
+}
+
+// Who decides about a change to a file is shown it, also if a task wants to make it.
+func TestAQuestionShowsWhatWouldChange(t *testing.T) {
+	t.Parallel()
+	h, dir := newHouse(t), t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "a"), []byte("one\ntwo\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	o := home.TurnOptions{ChatRequest: home.ChatRequest{CWD: dir, Tools: []string{"read", "edit", "task"}}}
+	edit := `call edit {"path":"a","old_string":"two","new_string":"three"}`
+	task, _ := json.Marshal(map[string]string{"description": "count", "prompt": `call read {"path":"a"}` + "\n" + edit})
+	turn := h.prompt(t.Context(), o, "call task "+string(task))
+	asked := turn.until(agent.ToolWaiting)
+	if asked.Call.Session == asked.Session || asked.Session != turn.until(agent.TurnStart).Session {
+		t.Errorf("a call in session %s is asked about in %s", asked.Call.Session, asked.Session)
+	}
+	raw, err := json.Marshal(asked.Question.Edits)
+	if want := `[{"path":"a","op":"change","hunks":[{"before":1,"after":1,"lines":[" one","-two","+three"]}]}]`; err != nil || string(raw) != want {
+		t.Errorf("the question shows %s, %v, want %s", raw, err, want)
+	}
+	var back []render.Edit
+	if err := json.Unmarshal(raw, &back); err != nil || !reflect.DeepEqual(back, asked.Question.Edits) {
+		t.Errorf("as data it is %+v, %v", back, err)
+	}
+	h.approve(home.ApproveRequest{Session: asked.Session, Call: asked.Call.ID, Decision: agent.Deny})
+	turn.end()
 }
 
 // A question is left for later if no one is there to answer it, and the conversation is free for

@@ -11,11 +11,11 @@ import (
 
 // Edit is a change to a file that a tool call asks for.
 type Edit struct {
-	Path  string
-	To    string // the path that the file moves to; "" if it stays
-	Op    EditOp
-	All   bool // every occurrence of the old text changes, not only one
-	Hunks []Hunk
+	Path  string `json:"path"`
+	To    string `json:"to,omitempty"`  // the path that the file moves to; "" if it stays
+	Op    EditOp `json:"op"`            // change, write or delete
+	All   bool   `json:"all,omitempty"` // every occurrence of the old text changes, not only one
+	Hunks []Hunk `json:"hunks,omitempty"`
 }
 
 // EditOp is what an edit does with a file.
@@ -30,17 +30,31 @@ const (
 
 // Hunk is a run of changed lines with a few unchanged ones around it.
 type Hunk struct {
-	Heading string // what the patch says about the place, such as a function's name; "" for nothing
+	Heading string `json:"heading,omitempty"` // what the patch says about the place, such as a function's name; "" for nothing
 	// Before and After are the numbers of its first line in the file, before and after the
 	// change. A tool call does not say: they are 0 then.
-	Before, After int
-	Lines         []DiffLine
+	Before int        `json:"before,omitempty"`
+	After  int        `json:"after,omitempty"`
+	Lines  []DiffLine `json:"lines"`
 }
 
-// DiffLine is a line of a hunk, without its end.
+// DiffLine is a line of a hunk, without its end. In JSON it is a string, as in a patch: Op, and
+// then Text.
 type DiffLine struct {
 	Op   byte // '+' added, '-' removed, ' ' unchanged
 	Text string
+}
+
+// MarshalText implements encoding.TextMarshaler.
+func (l DiffLine) MarshalText() ([]byte, error) { return append([]byte{l.Op}, l.Text...), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (l *DiffLine) UnmarshalText(text []byte) error {
+	if len(text) == 0 {
+		return session.Invalidf("a line of a change begins with +, - or a space")
+	}
+	l.Op, l.Text = text[0], string(text[1:])
+	return nil
 }
 
 // Counts returns how many lines an edit adds and removes.

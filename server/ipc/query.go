@@ -8,6 +8,7 @@ import (
 	"github.com/coppice-dev/coppice/home"
 	"github.com/coppice-dev/coppice/provider"
 	"github.com/coppice-dev/coppice/provider/offline"
+	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/session"
 )
 
@@ -29,6 +30,10 @@ type (
 	toolApprove struct {
 		ToolID   string `json:"tool_id"`
 		Approved bool   `json:"approved"`
+		// The rest is optional: why not, for the model, and which rules allow other calls from
+		// now on, until the query ends.
+		Reason string   `json:"reason,omitempty"`
+		Rules  []string `json:"rules,omitempty"`
 	}
 
 	streamToken struct {
@@ -53,6 +58,10 @@ type (
 		Input  json.RawMessage `json:"input"`
 		Reason string          `json:"reason,omitempty"`
 		Dir    string          `json:"dir,omitempty"` // where it would work
+		// Rules would allow it and calls like it; NoRules is why there are none.
+		Rules   []string      `json:"rules,omitempty"`
+		NoRules string        `json:"no_rules,omitempty"`
+		Edits   []render.Edit `json:"edits,omitempty"` // the changes to files that it would make
 	}
 	toolResult struct {
 		Type    string `json:"type"`
@@ -103,7 +112,7 @@ func (c *conn) toolApprove(ctx context.Context, line []byte) (any, error) {
 	if err := read(line, &r); err != nil {
 		return nil, err
 	}
-	approve := home.ApproveRequest{Session: c.turnSession(), Call: r.ToolID, Decision: agent.Deny}
+	approve := home.ApproveRequest{Session: c.turnSession(), Call: r.ToolID, Decision: agent.Deny, Reason: r.Reason, Rules: r.Rules}
 	if r.Approved {
 		approve.Decision = agent.Allow
 	}
@@ -175,7 +184,8 @@ func (c *conn) hear(ctx context.Context, turn *turning, e *home.TurnEvent) error
 	case e.Type == agent.MessageDropped:
 		m = streamReset{"stream_reset"}
 	case e.Type == agent.ToolWaiting:
-		m = toolRequestApproval{"tool_request_approval", e.Call.ID, e.Call.Name, e.Call.Input, e.Call.Reason, e.Question.Dir}
+		q := e.Question
+		m = toolRequestApproval{"tool_request_approval", e.Call.ID, e.Call.Name, e.Call.Input, e.Call.Reason, q.Dir, q.Rules, q.NoRules, q.Edits}
 		c.asks(ctx, turn, e.Call.ID)
 	case e.Type == agent.ToolEnd:
 		m = toolResult{"tool_result", e.Call.ID, e.Call.Name, textOf(e.Result), !e.Result.IsError}

@@ -135,6 +135,40 @@ func TestToolApprove(t *testing.T) {
 	}
 }
 
+// TestApproveWithMore: a client can say why not, and what is allowed from now on.
+func TestApproveWithMore(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	c := begin(t)
+	c.withTools(dir)
+	approve := func(asked object, more object) {
+		t.Helper()
+		more["type"], more["tool_id"] = "tool_approve", asked["tool_id"]
+		line, err := json.Marshal(more)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.say(string(line))
+	}
+	c.query(touch)
+	approve(last(c.until("tool_request_approval")), object{"approved": false, "reason": "not in autumn"})
+	if result := last(c.until("tool_result")); !strings.Contains(result["content"].(string), "not in autumn") {
+		t.Errorf("denied: %v", result)
+	}
+	c.until("stream_complete")
+	c.query(touch + "\n" + touch)
+	asked := last(c.until("tool_request_approval"))
+	if asked["rules"] == nil {
+		t.Errorf("asked: %v", asked)
+	}
+	approve(asked, object{"approved": true, "rules": asked["rules"]})
+	for _, m := range c.until("stream_complete") {
+		if m["type"] == "tool_request_approval" {
+			t.Errorf("asked again: %v", m)
+		}
+	}
+}
+
 // TestApproveLater: a client that goes away while a tool waits leaves the question behind, and
 // another connection answers it.
 func TestApproveLater(t *testing.T) {
