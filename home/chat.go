@@ -13,6 +13,7 @@ import (
 	"github.com/coppice-dev/coppice/provider"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/session/files"
+	"github.com/coppice-dev/coppice/store/lease"
 	"github.com/coppice-dev/coppice/store/vfs"
 	"github.com/coppice-dev/coppice/window"
 )
@@ -53,15 +54,16 @@ type ChatRequest struct {
 	Env []string `json:"env,omitempty"`
 }
 
-// ChatHands are what the program around a chat adds: its own Tools for the model, and
-// Approve, which decides about calls that need approval: see agent.Options.
+// ChatHands are what the program around a chat adds: its own Tools for the model, and what
+// happens to calls that need approval.
 type ChatHands struct {
-	Tools   []agent.Tool
-	Approve func(ctx context.Context, call agent.Call) (agent.Decision, error)
+	Tools     []agent.Tool
+	Questions Questions
 }
 
-// Chat is a conversation between a person and a model. Its methods are for one goroutine;
-// the agent's may be called by several.
+// Chat is a conversation between a person and a model: its turns are those of a home, and keep
+// the tools, their servers and the rules from one to the next. Its methods are for one goroutine;
+// those of a Turn may be called by several.
 type Chat struct {
 	home   *Home
 	r      ChatRequest
@@ -70,11 +72,12 @@ type Chat struct {
 	counts modelCounter
 	c      *Conversation // nil until there is a session
 	agent  *agent.Agent
-	bare   bool         // see newChat
-	dir    string       // where tools work
-	box    *Toolbox     // nil until it is needed
-	tools  []agent.Tool // of the box, and those of hands
-	named  []string     // the built-in tools among them, as they were asked for
+	turn   atomic.Pointer[Turn] // the last one
+	bare   bool                 // see newChat
+	dir    string               // where tools work
+	box    *Toolbox             // nil until it is needed
+	tools  []agent.Tool         // of the box, and those of hands
+	named  []string             // the built-in tools among them, as they were asked for
 	// project is what the directory says about chats in it, or nil; broken is why it is not
 	// used if a file of it is wrong.
 	project *Project
@@ -231,11 +234,11 @@ func (c *Chat) restore() error {
 	if c.chosen, err = c.home.settings.ModelFor(now, c.choice()); err != nil {
 		return err
 	}
-	return c.begin()
+	return c.equip()
 }
 
-// begin puts an agent to work in the session.
-func (c *Chat) begin() error {
+// equip makes an agent for the session.
+func (c *Chat) equip() error {
 	system, err := c.Instructions()
 	if err != nil {
 		return err
@@ -245,7 +248,10 @@ func (c *Chat) begin() error {
 	}
 	c.agent, err = agent.New(c.c.Session, agent.Options{
 		Model: c.chosen.Model, Thinking: c.chosen.Thinking, MaxTokens: c.chosen.MaxTokens,
-		System: system, Tools: c.tools, Approve: c.hands.Approve, Counter: &c.counts,
+		System: system, Tools: c.tools, Counter: &c.counts,
+		Approve: func(ctx context.Context, call agent.Call) (agent.Decision, error) {
+			return c.turn.Load().approve(ctx, call)
+		},
 	})
 	return err
 }
@@ -268,28 +274,69 @@ func (m *modelCounter) follow(model provider.Model) error {
 func (m *modelCounter) Name() string              { return (*m.now.Load()).Name() }
 func (m *modelCounter) CountText(text string) int { return (*m.now.Load()).CountText(text) }
 
-// Start returns the agent, ready for the next turn. It must be called before each: it
-// creates the session if there is none yet, takes the tools of MCP servers as they are by now,
-// and loads context files that are new or have changed, and the files that the next message
-// mentions.
-func (c *Chat) Start(ctx context.Context, mentioned ...string) (*agent.Agent, error) {
+// Say adds what a person says, after the files that it mentions, and lets the model answer. The
+// session is created if there is none yet, and context files are loaded that are new or have
+// changed. An error means that nothing was said. The caller has to listen to the turn.
+func (c *Chat) Say(ctx context.Context, content []session.Content, mentioned ...string) (*Turn, error) {
+	return c.begin(ctx, "prompt", mentioned, func(ctx context.Context, a *agent.Agent) (*agent.Outcome, error) {
+		return a.Send(ctx, content...)
+	})
+}
+
+// Resume continues an unfinished turn or, with again, lets the model answer the last one again on
+// a new branch.
+func (c *Chat) Resume(ctx context.Context, again bool) (*Turn, error) {
+	if c.c == nil {
+		return nil, errNothingSaid
+	}
+	return c.begin(ctx, "resume", nil, resuming(again))
+}
+
+// Compact replaces the beginning of the conversation by a summary. Instructions say what the
+// summary should pay attention to; "" is the usual.
+func (c *Chat) Compact(ctx context.Context, instructions string) (*Turn, error) {
+	if c.c == nil {
+		return nil, errNothingSaid
+	}
+	return c.begin(ctx, "compact", nil, func(ctx context.Context, a *agent.Agent) (*agent.Outcome, error) {
+		_, err := a.Compact(ctx, instructions)
+		return nil, err
+	})
+}
+
+// begin begins a turn, which ends with ctx.
+func (c *Chat) begin(ctx context.Context, op string, mentioned []string, do turnFunc) (*Turn, error) {
+	if err := c.start(ctx, mentioned...); err != nil {
+		return nil, err
+	}
+	turn := c.home.newTurn(&TurnOptions{Questions: c.hands.Questions}, c)
+	if err := turn.begin(ctx, op, do); err != nil {
+		return nil, err
+	}
+	return turn, nil
+}
+
+// start makes the agent ready for the next turn: it creates the session if there is none yet,
+// takes the tools of MCP servers as they are by now, and loads context files that are new or have
+// changed, and the files that the next message mentions.
+func (c *Chat) start(ctx context.Context, mentioned ...string) error {
 	c.home.beforeWriting(ctx)
 	read, err := c.readFiles(ctx, mentioned)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if c.c == nil {
 		if err := c.create(ctx); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	if c.agent == nil {
-		if err := c.begin(); err != nil {
-			return nil, err
+		if err := c.equip(); err != nil {
+			return err
 		}
 	}
 	if err := c.takeChangedTools(); err != nil {
-		return nil, err
+		return err
 	}
 	for _, file := range read {
 		err := retry(c.c.Session, func() error {
@@ -297,10 +344,10 @@ func (c *Chat) Start(ctx context.Context, mentioned ...string) (*agent.Agent, er
 			return err
 		})
 		if err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return c.agent, c.tellMissing(ctx)
+	return c.tellMissing(ctx)
 }
 
 // tellMissing says what the model is not going to be sent because it cannot be read, once.
@@ -330,9 +377,6 @@ func (c *Chat) create(ctx context.Context) error {
 	c.c, err = c.home.openSession(ctx, made.Session, session.Linked{})
 	return err
 }
-
-// Agent returns the agent, or nil if nothing was said yet.
-func (c *Chat) Agent() *agent.Agent { return c.agent }
 
 // Conversation returns the conversation of the chat, or nil if there is none yet. The chat
 // closes it.
@@ -454,55 +498,35 @@ func (c *Chat) Toolbox(ctx context.Context) (_ *Toolbox, err error) {
 	return c.box, err
 }
 
-// Branch goes back to an entry, as a person names it. With summarise, the model writes a
+// Branch is Entries.Branch in the conversation of the chat. With summarise, its model writes a
 // summary of the branch that is left.
 func (c *Chat) Branch(ctx context.Context, entry string, summarise bool) (*BranchResult, error) {
 	if c.c == nil {
 		return nil, errNothingSaid
 	}
 	c.home.beforeWriting(ctx)
-	target, err := c.c.Resolve(entry)
+	holder, err := c.agent.Holder(ctx)
+	if err == nil && holder != nil {
+		err = &lease.HeldError{Name: c.c.Handle, Holder: *holder}
+	}
+	if err == nil {
+		_, err = c.c.Refresh()
+	}
 	if err != nil {
 		return nil, err
 	}
-	left, err := conversationEnd(c.c.Session, c.c.LeafID())
+	r := BranchRequest{Session: c.c.Handle, Entry: entry}
+	if summarise {
+		r.Auto = &AutoRequest{}
+	}
+	result, err := c.home.branch(ctx, c.c, r, c.chosen)
 	if err != nil {
+		return nil, plainly("branch", c.c.Handle, err)
+	}
+	if err := c.agent.Close(); err != nil { // it would go back to where it was
 		return nil, err
 	}
-	result := &BranchResult{Session: c.c.Handle, Left: left, Moved: target != left}
-	if result.Moved {
-		if err := c.agent.Branch(ctx, target, summarise); err != nil {
-			return nil, plainly("branch", c.c.Handle, err)
-		}
-	}
-	result.Leaf, err = conversationEnd(c.c.Session, c.c.LeafID())
-	return result, err
-}
-
-// Label gives an entry of the conversation a name. Default: the last one.
-func (c *Chat) Label(ctx context.Context, entry, name string) (*LabelResult, error) {
-	if c.c == nil {
-		return nil, errNothingSaid
-	}
-	c.home.beforeWriting(ctx)
-	if err := checkName("label", name); err != nil {
-		return nil, err
-	}
-	return label(c.c, c.c.WithContext(ctx), LabelRequest{Session: c.c.Handle, Entry: entry, Label: name})
-}
-
-// Unfinished returns what a turn that ended in the middle has left: the calls without a
-// result, and whether the model still has to answer. While another program works on the
-// session, the error is a *lease.HeldError that says which.
-func (c *Chat) Unfinished() (calls []agent.Pending, unanswered bool, err error) {
-	if c.agent == nil {
-		return nil, false, nil
-	}
-	if unanswered, err = c.agent.Unfinished(); err != nil {
-		return nil, false, err
-	}
-	calls, err = c.agent.Pending()
-	return calls, unanswered, err
+	return result, c.equip()
 }
 
 // errNothingSaid means that a chat has no session yet.
@@ -574,6 +598,9 @@ func (c *Chat) Close() error {
 	var errs []error
 	if c.agent != nil {
 		errs = append(errs, c.agent.Close())
+	}
+	if turn := c.turn.Load(); turn != nil {
+		<-turn.done
 	}
 	if c.c != nil {
 		errs = append(errs, c.c.Close())

@@ -43,7 +43,7 @@ type author struct {
 }
 
 // author returns the model that a request means, and announces that it is going to be asked.
-func (h *Home) author(ctx context.Context, op, name string, r *AutoRequest, writes string) (*author, error) {
+func (h *Home) author(ctx context.Context, r *AutoRequest, writes string) (*author, error) {
 	if err := checkUTF8("instructions", r.Instructions); err != nil {
 		return nil, within("auto", err)
 	}
@@ -51,6 +51,11 @@ func (h *Home) author(ctx context.Context, op, name string, r *AutoRequest, writ
 	if err != nil {
 		return nil, within("auto", err)
 	}
+	return h.authorOf(ctx, chosen, r.Instructions, writes)
+}
+
+// authorOf is author for a model that was chosen before.
+func (h *Home) authorOf(ctx context.Context, chosen *ChosenModel, instructions, writes string) (*author, error) {
 	info := chosen.Model.Info()
 	counter, err := counterNamed("", info.Provider, info.Model)
 	if err != nil {
@@ -58,7 +63,7 @@ func (h *Home) author(ctx context.Context, op, name string, r *AutoRequest, writ
 	}
 	h.notify(ctx, Notice{Kind: ModelAsked, Provider: info.Provider, Model: info.Model, For: writes, ByDefault: chosen.From == FromDefault})
 	return &author{home: h, model: chosen.Model, opts: summary.Options{
-		Instructions: r.Instructions, Counter: counter, Emit: h.tellRetries(ctx, info),
+		Instructions: instructions, Counter: counter, Emit: h.tellRetries(ctx, info),
 	}}, nil
 }
 

@@ -41,7 +41,7 @@ func TestAChatSendsTheWholeConversation(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if last.Rebuilt == nil || !*last.Rebuilt || last.Record.Entries != len(sent.Entries) || last.Session != c.Agent().Session().SessionOf("") {
+		if last.Rebuilt == nil || !*last.Rebuilt || last.Record.Entries != len(sent.Entries) || last.Session != c.Conversation().SessionOf("") {
 			t.Errorf("%s: %d entries were sent in session %s, and %d are shown; %+v", id, last.Record.Entries, last.Session, len(sent.Entries), last.Rebuilt)
 		}
 		of := ids(sent.Entries)

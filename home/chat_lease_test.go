@@ -8,6 +8,7 @@ import (
 	"github.com/coppice-dev/coppice/agent"
 	"github.com/coppice-dev/coppice/home"
 	"github.com/coppice-dev/coppice/provider"
+	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store/lease"
 )
 
@@ -22,10 +23,13 @@ func TestASecondChatIsToldWhoWorksThere(t *testing.T) {
 		ran = true
 		id := one.Conversation().ID()
 		other := h.chat(home.ChatRequest{Session: id})
-		_, _, err := other.Unfinished()
+		if _, err := other.Say(ctx, []session.Content{session.Text("me too")}); home.KindOf(err) != home.KindLocked {
+			t.Errorf("the other says something: %v", err)
+		}
+		_, err := other.Branch(ctx, home.Leaf, false)
 		held, ok := errors.AsType[*lease.HeldError](err)
 		if !ok || home.KindOf(err) != home.KindLocked {
-			t.Errorf("what is unfinished: %v", err)
+			t.Errorf("the other goes back: %v", err)
 			return agent.Result{}, err
 		}
 		path, err := h.Entries.Path(ctx, home.PathRequest{Session: id}, nil)

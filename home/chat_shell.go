@@ -34,7 +34,7 @@ func (c *Chat) Shell(ctx context.Context, command string) (agent.Result, error) 
 // Told adds a command that the person ran and what it printed to the conversation: the model
 // sees it with the next message. The session is created if there is none yet.
 func (c *Chat) Told(ctx context.Context, command, output string) error {
-	if _, err := c.Start(ctx); err != nil {
+	if err := c.start(ctx); err != nil {
 		return err
 	}
 	return retry(c.c.Session, func() error {

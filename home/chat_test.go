@@ -1,7 +1,6 @@
 package home_test
 
 import (
-	"context"
 	"errors"
 	"io/fs"
 	"os"
@@ -34,11 +33,11 @@ func (h *house) tell(c *home.Chat, text string, images ...string) string {
 	if err != nil {
 		h.Fatal(err)
 	}
-	a, err := c.Start(h.Context())
+	turn, err := c.Say(h.Context(), content)
 	if err != nil {
 		h.Fatal(err)
 	}
-	out, err := a.Send(h.Context(), content...)
+	out, err := turn.Listen(h.Context(), nil)
 	if err != nil {
 		h.Fatal(err)
 	}
@@ -55,8 +54,11 @@ func TestAChatCreatesItsSessionWhenSomethingIsSaid(t *testing.T) {
 	if _, err := c.Branch(t.Context(), home.Leaf, false); !errors.Is(err, session.ErrInvalid) {
 		t.Errorf("a branch of nothing: %v", err)
 	}
-	if _, err := c.Label(t.Context(), "", "x"); !errors.Is(err, session.ErrInvalid) {
-		t.Errorf("a label for nothing: %v", err)
+	if _, err := c.Resume(t.Context(), false); !errors.Is(err, session.ErrInvalid) {
+		t.Errorf("nothing to resume: %v", err)
+	}
+	if _, err := c.Compact(t.Context(), ""); !errors.Is(err, session.ErrInvalid) {
+		t.Errorf("nothing to compact: %v", err)
 	}
 	if names, err := h.Sessions.Short(t.Context(), home.SessionNamesRequest{All: true}); err != nil || len(names.Names) != 0 {
 		t.Errorf("the sessions are %v, %v", names, err)
@@ -78,7 +80,7 @@ func TestAChatBranchesAndKnowsWhereItIs(t *testing.T) {
 	h := newHouse(t)
 	c := h.chat(home.ChatRequest{})
 	h.tell(c, "one")
-	first, err := c.Label(t.Context(), "", "start")
+	first, err := h.Entries.Label(t.Context(), home.LabelRequest{Session: c.Conversation().ID(), Label: "start"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,8 +108,8 @@ func TestAChatBranchesAndKnowsWhereItIs(t *testing.T) {
 	if err := c.SetModel("nobody/nothing"); err == nil {
 		t.Error("there is no such model")
 	}
-	if _, unanswered, err := c.Unfinished(); unanswered || err != nil {
-		t.Errorf("unfinished: %v, %v", unanswered, err)
+	if s := h.status(c.Conversation().ID()); s.Unfinished {
+		t.Errorf("unfinished: %+v", s)
 	}
 }
 
@@ -170,8 +172,7 @@ func TestAToolboxAllowsMoreOnTheWay(t *testing.T) {
 	if asks, _ := bash.Ask(echo); !asks {
 		t.Error("nothing is allowed yet")
 	}
-	own, err := box.RulesFor(echo)
-	if err := errors.Join(err, box.Allow(append(own, "bash(rm *)")...)); err != nil {
+	if err := box.Allow("bash(echo *)", "bash(rm *)"); err != nil {
 		t.Fatal(err)
 	}
 	if asks, _ := bash.Ask(echo); asks {
@@ -251,7 +252,7 @@ func TestAModelSearchesTheHomeWithItsTool(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
 	h.tell(h.chat(home.ChatRequest{}), "the marigolds are orange")
-	c := h.chat(home.ChatRequest{Tools: []string{"search"}}, home.ChatHands{Approve: func(context.Context, agent.Call) (agent.Decision, error) { return agent.Deny, nil }})
+	c := h.chat(home.ChatRequest{Tools: []string{"search"}}, home.ChatHands{Questions: home.DenyThem})
 	if got := h.tell(c, `call search {"query":"marigolds"}`); !strings.Contains(got, "orange") || strings.Contains(got, "query") { // it does not find itself
 		t.Errorf("the answer is %q", got)
 	}
@@ -365,7 +366,8 @@ func TestContextFilesOfAChat(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	if _, err := c.Start(t.Context()); !errors.Is(err, fs.ErrNotExist) {
+	hello := []session.Content{session.Text("hello")}
+	if _, err := c.Say(t.Context(), hello); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("without the file: %v", err)
 	}
 	if list, err := h.Sessions.List(t.Context(), home.ListRequest{}); err != nil || len(list.Sessions) > 0 {
@@ -376,7 +378,11 @@ func TestContextFilesOfAChat(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range 3 {
-			if _, err := c.Start(t.Context()); err != nil {
+			turn, err := c.Say(t.Context(), hello)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := turn.Listen(t.Context(), nil); err != nil {
 				t.Fatal(err)
 			}
 			_ = os.Remove(file)

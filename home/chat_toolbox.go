@@ -264,10 +264,10 @@ func (b *Toolbox) Allow(rules ...string) error {
 	return nil
 }
 
-// Edits returns the changes to files that a call asks for, or nil if it does something else.
+// edits returns the changes to files that a call asks for, or nil if it does something else.
 // For a call of a built-in tool, they have line numbers and the lines around them, as the
 // file is now.
-func (b *Toolbox) Edits(call agent.Call) []render.Edit {
+func (b *Toolbox) edits(call agent.Call) []render.Edit {
 	edits := render.Edits(session.ToolUseJSON(call.ID, call.Name, call.Input).ToolUse)
 	before, after, ok := tools.Preview(b.dir, call)
 	if ok && len(edits) == 1 {
@@ -276,14 +276,14 @@ func (b *Toolbox) Edits(call agent.Call) []render.Edit {
 	return edits
 }
 
-// Allows reports whether the rules allow a call by now.
-func (b *Toolbox) Allows(call agent.Call) bool {
+// allows reports whether the rules allow a call by now.
+func (b *Toolbox) allows(call agent.Call) bool {
 	d, _ := b.rules.Decide(call)
 	return d == agent.Allow
 }
 
-// RulesFor returns the rules that allow calls like this one, or why there are none.
-func (b *Toolbox) RulesFor(call agent.Call) ([]string, error) { return b.rules.RulesFor(call) }
+// rulesFor returns the rules that allow calls like this one, or why there are none.
+func (b *Toolbox) rulesFor(call agent.Call) ([]string, error) { return b.rules.RulesFor(call) }
 
 // Rules returns the rules that allow calls by now.
 func (b *Toolbox) Rules() []string {

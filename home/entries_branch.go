@@ -51,11 +51,12 @@ func (e *Entries) branch(ctx context.Context, r BranchRequest) (*BranchResult, e
 	if err != nil {
 		return nil, err
 	}
-	result, err := e.home.branch(ctx, c, r)
+	result, err := e.home.branch(ctx, c, r, nil)
 	return result, errors.Join(plainly("branch", c.Handle, err), c.Close())
 }
 
-func (h *Home) branch(ctx context.Context, c *Conversation, r BranchRequest) (*BranchResult, error) {
+// branch moves the leaf of an open conversation. Without a model, that of the request is asked.
+func (h *Home) branch(ctx context.Context, c *Conversation, r BranchRequest, by *ChosenModel) (*BranchResult, error) {
 	s := c.WithContext(ctx)
 	target, err := c.Resolve(r.Entry)
 	if err != nil {
@@ -72,7 +73,7 @@ func (h *Home) branch(ctx context.Context, c *Conversation, r BranchRequest) (*B
 	case target == left || target == s.LeafID(): // notes that were made there since do not matter
 		result.Moved = false
 	case r.Auto != nil:
-		err = h.autoBranch(ctx, c.Handle, s, r.Auto, result)
+		err = h.autoBranch(ctx, c.Handle, s, r.Auto, by, result)
 	default:
 		err = s.Branch(target)
 	}
@@ -80,7 +81,7 @@ func (h *Home) branch(ctx context.Context, c *Conversation, r BranchRequest) (*B
 }
 
 // autoBranch lets a model summarise the branch that is left, and moves the leaf.
-func (h *Home) autoBranch(ctx context.Context, name string, s *session.Session, r *AutoRequest, result *BranchResult) error {
+func (h *Home) autoBranch(ctx context.Context, name string, s *session.Session, r *AutoRequest, by *ChosenModel, result *BranchResult) error {
 	left, err := summary.Abandoned(s, s.LeafID(), result.Leaf)
 	if err != nil {
 		return err
@@ -88,7 +89,12 @@ func (h *Home) autoBranch(ctx context.Context, name string, s *session.Session, 
 	if len(left) == 0 { // only notes
 		return s.Branch(result.Leaf)
 	}
-	a, err := h.author(ctx, "branch", name, r, writesSummary)
+	var a *author
+	if by != nil {
+		a, err = h.authorOf(ctx, by, r.Instructions, writesSummary)
+	} else {
+		a, err = h.author(ctx, r, writesSummary)
+	}
 	if err != nil {
 		return err
 	}

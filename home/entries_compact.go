@@ -132,7 +132,7 @@ func (h *Home) compact(ctx context.Context, c *Conversation, r CompactRequest) (
 
 // autoCompact lets a model write the summary that a plan needs.
 func (h *Home) autoCompact(ctx context.Context, name string, s *session.Session, plan *session.CompactionPlan, r *AutoRequest) (string, *AutoResult, error) {
-	a, err := h.author(ctx, "compact", name, r, writesSummary)
+	a, err := h.author(ctx, r, writesSummary)
 	if err != nil {
 		return "", nil, err
 	}

@@ -214,7 +214,7 @@ func (h *Home) autoRename(ctx context.Context, r RenameRequest) (*RenameResult, 
 	if err != nil {
 		return nil, errors.Join(err, whole.Close())
 	}
-	a, err := h.author(ctx, "rename", whole.Handle, r.Auto, writesTitle)
+	a, err := h.author(ctx, r.Auto, writesTitle)
 	if err != nil {
 		return nil, errors.Join(err, whole.Close())
 	}

@@ -128,12 +128,16 @@ func (t *Turns) resume(ctx context.Context, r ResumeTurnRequest, send func(TurnE
 	if r.Session == "" {
 		return nil, wrong("session", "{session} must say which conversation to continue")
 	}
-	return t.take(ctx, "resume", &r.TurnOptions, send, func(ctx context.Context, a *agent.Agent) (*agent.Outcome, error) {
-		if r.Again {
+	return t.take(ctx, "resume", &r.TurnOptions, send, resuming(r.Again))
+}
+
+func resuming(again bool) turnFunc {
+	return func(ctx context.Context, a *agent.Agent) (*agent.Outcome, error) {
+		if again {
 			return a.Retry(ctx)
 		}
 		return a.Resume(ctx)
-	})
+	}
 }
 
 // WatchRequest says which turn to listen to.
@@ -273,14 +277,22 @@ func (t *Turns) steer(ctx context.Context, r SteerRequest) (*SteerResult, error)
 	if isConfined(ctx) && run.mayAct() {
 		return nil, confined("session")
 	}
+	entry, err := t.say(ctx, run, name, r.After, content)
+	if err != nil {
+		return nil, err
+	}
+	return &SteerResult{Entry: entry}, nil
+}
+
+// say queues what a person says for the turn that runs in a conversation.
+func (t *Turns) say(ctx context.Context, run *Turn, name string, after bool, content []session.Content) (entry string, _ error) {
 	t.home.beforeWriting(ctx)
-	result := &SteerResult{}
-	err = t.withWorker(ctx, run, name, func(a *agent.Agent) (err error) {
+	err := t.withWorker(ctx, run, name, func(a *agent.Agent) (err error) {
 		say := a.Steer
-		if r.After {
+		if after {
 			say = a.FollowUp
 		}
-		result.Entry, err = say(ctx, content...)
+		entry, err = say(ctx, content...)
 		return err
 	})
 	if errors.Is(err, agent.ErrIdle) {
@@ -289,7 +301,7 @@ func (t *Turns) steer(ctx context.Context, r SteerRequest) (*SteerResult, error)
 			Hint: "say it in a new turn",
 		}
 	}
-	return result, err
+	return entry, err
 }
 
 // TakeBackResult has what was taken back.
@@ -307,13 +319,18 @@ func (t *Turns) takeBack(ctx context.Context, r SessionRequest) (*TakeBackResult
 	if err != nil {
 		return nil, err
 	}
+	queued, err := t.unsay(ctx, run, name)
+	return &TakeBackResult{Queued: orEmpty(queued)}, err
+}
+
+// unsay takes back what say has queued.
+func (t *Turns) unsay(ctx context.Context, run *Turn, name string) (queued []session.Queued, _ error) {
 	t.home.beforeWriting(ctx)
-	result := &TakeBackResult{}
-	return result, t.withWorker(ctx, run, name, func(a *agent.Agent) error {
-		queued, err := a.TakeBack(ctx)
-		result.Queued = orEmpty(queued)
+	err := t.withWorker(ctx, run, name, func(a *agent.Agent) (err error) {
+		queued, err = a.TakeBack(ctx)
 		return err
 	})
+	return queued, err
 }
 
 // CancelResult says whether there was a turn to stop.
@@ -333,7 +350,7 @@ func (t *Turns) cancel(ctx context.Context, r SessionRequest) (*CancelResult, er
 		return nil, err
 	}
 	if run.isRunning() {
-		run.stop(ErrStopped)
+		run.Stop()
 		return &CancelResult{Stopped: true}, run.wait(ctx)
 	}
 	return &CancelResult{}, t.withAgent(ctx, name, func(a *agent.Agent) error {
@@ -424,7 +441,7 @@ func (t *Turns) running(ctx context.Context) (*RunningResult, error) {
 }
 
 // runOf returns the last turn of a conversation, or nil, and the conversation's name.
-func (t *Turns) runOf(ctx context.Context, given string) (*turnRun, string, error) {
+func (t *Turns) runOf(ctx context.Context, given string) (*Turn, string, error) {
 	name, _, err := t.home.chain(ctx, given)
 	if err != nil {
 		return nil, "", err
@@ -433,7 +450,7 @@ func (t *Turns) runOf(ctx context.Context, given string) (*turnRun, string, erro
 }
 
 // withWorker calls f with the agent of a turn if it runs, or else with an idle one.
-func (t *Turns) withWorker(ctx context.Context, run *turnRun, name string, f func(*agent.Agent) error) error {
+func (t *Turns) withWorker(ctx context.Context, run *Turn, name string, f func(*agent.Agent) error) error {
 	if done, err := run.with(f); done {
 		return err
 	}

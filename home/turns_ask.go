@@ -9,13 +9,16 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// NotAsked is the decision about a call that needs approval if there is no one to ask. It tells
+// notAsked is the decision about a call that needs approval if there is no one to ask. It tells
 // the model why the call did not run.
-var NotAsked = agent.Deny.Because("it needs approval, and this program cannot ask anyone: work without it, or say what should be allowed")
+var notAsked = agent.Deny.Because("it needs approval, and this program cannot ask anyone: work without it, or say what should be allowed")
 
 // approve is the agent's Approve: it decides about one call at a time. It waits for the
 // operation Approve as long as a listener could decide.
-func (r *turnRun) approve(ctx context.Context, call agent.Call) (agent.Decision, error) {
+func (r *Turn) approve(ctx context.Context, call agent.Call) (agent.Decision, error) {
+	if ctx.Err() != nil { // the turn may be another one by now
+		return agent.Later, context.Cause(ctx)
+	}
 	in := r.session()
 	if call.Session == in { // listeners do not get the events of a task
 		select {
@@ -30,7 +33,7 @@ func (r *turnRun) approve(ctx context.Context, call agent.Call) (agent.Decision,
 	case LeaveThem:
 		return r.withdraw(q, agent.Later), nil
 	case DenyThem:
-		return r.withdraw(q, NotAsked), nil
+		return r.withdraw(q, notAsked), nil
 	}
 	for {
 		heard, changed := r.isHeard()
@@ -48,7 +51,7 @@ func (r *turnRun) approve(ctx context.Context, call agent.Call) (agent.Decision,
 }
 
 // session returns the session that the turn writes to, or "" if it has ended.
-func (r *turnRun) session() string {
+func (r *Turn) session() string {
 	r.using.RLock()
 	defer r.using.RUnlock()
 	if r.worker == nil {
@@ -59,13 +62,13 @@ func (r *turnRun) session() string {
 
 // ask sends a question to the listeners. The call may be that of a task: it is decided about in the
 // session of the turn, too.
-func (r *turnRun) ask(in string, q *turnQuestion) {
+func (r *Turn) ask(in string, q *turnQuestion) {
 	r.mu.Lock()
 	box, about := r.box, &TurnQuestion{Dir: r.dir}
 	r.question = q
 	r.mu.Unlock()
-	about.Edits = box.Edits(q.call)
-	rules, err := box.RulesFor(q.call)
+	about.Edits = box.edits(q.call)
+	rules, err := box.rulesFor(q.call)
 	if about.Rules = rules; err != nil {
 		about.NoRules = err.Error()
 	}
@@ -76,7 +79,7 @@ func (r *turnRun) ask(in string, q *turnQuestion) {
 }
 
 // withdraw takes a question back. It returns the answer if there is one, or else a default.
-func (r *turnRun) withdraw(q *turnQuestion, otherwise agent.Decision) agent.Decision {
+func (r *Turn) withdraw(q *turnQuestion, otherwise agent.Decision) agent.Decision {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.question == q {
@@ -91,7 +94,7 @@ func (r *turnRun) withdraw(q *turnQuestion, otherwise agent.Decision) agent.Deci
 }
 
 // answer answers the question that the turn asks now. Without a decision the rules make it.
-func (r *turnRun) answer(a *ApproveRequest, d agent.Decision) (*ApproveResult, error) {
+func (r *Turn) answer(a *ApproveRequest, d agent.Decision) (*ApproveResult, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.question == nil || r.question.call.ID != a.Call {
@@ -103,7 +106,7 @@ func (r *turnRun) answer(a *ApproveRequest, d agent.Decision) (*ApproveResult, e
 		}
 	}
 	if d == "" {
-		if !r.box.Allows(r.question.call) {
+		if !r.box.allows(r.question.call) {
 			return &ApproveResult{Running: true, Waiting: true}, nil
 		}
 		d = agent.Allow
@@ -113,15 +116,43 @@ func (r *turnRun) answer(a *ApproveRequest, d agent.Decision) (*ApproveResult, e
 	return &ApproveResult{Running: true}, nil
 }
 
+// Approve decides about the call that the turn asks about: see Turns.Approve.
+func (r *Turn) Approve(a ApproveRequest) (*ApproveResult, error) {
+	decision, err := a.decision()
+	if err != nil {
+		return nil, err
+	}
+	return r.answer(&a, decision)
+}
+
+// Steer says something to the model while it works, and returns the entry with it: see Turns.Steer.
+func (r *Turn) Steer(ctx context.Context, content ...session.Content) (string, error) {
+	return r.home.Turns.say(ctx, r, r.conversation(), false, content)
+}
+
+// TakeBack takes back what Steer said and the model has not heard yet.
+func (r *Turn) TakeBack(ctx context.Context) ([]session.Queued, error) {
+	return r.home.Turns.unsay(ctx, r, r.conversation())
+}
+
+// Stop stops the turn. What has arrived is kept.
+func (r *Turn) Stop() { r.stop(ErrStopped) }
+
+func (r *Turn) conversation() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.name
+}
+
 // isRunning reports whether there is a turn that has not ended.
-func (r *turnRun) isRunning() bool { return r != nil && !r.isDone() }
+func (r *Turn) isRunning() bool { return r != nil && !r.isDone() }
 
 // mayAct reports whether the model of the conversation may have tools now: those of the turn, or
 // in a turn of another program.
-func (r *turnRun) mayAct() bool { return !r.isRunning() || !r.options.isBare() }
+func (r *Turn) mayAct() bool { return !r.isRunning() || !r.bare }
 
 // wait waits until the turn has ended.
-func (r *turnRun) wait(ctx context.Context) error {
+func (r *Turn) wait(ctx context.Context) error {
 	select {
 	case <-r.done:
 		return nil
@@ -131,7 +162,7 @@ func (r *turnRun) wait(ctx context.Context) error {
 }
 
 // status returns what is known about a conversation without its log. There may be no turn.
-func (r *turnRun) status(name string) *TurnStatus {
+func (r *Turn) status(name string) *TurnStatus {
 	s := &TurnStatus{Session: name}
 	if !r.isRunning() {
 		return s
@@ -146,14 +177,14 @@ func (r *turnRun) status(name string) *TurnStatus {
 }
 
 // use sets the agent of the turn. After use(nil) returns, the old agent is no longer in use.
-func (r *turnRun) use(worker *agent.Agent) {
+func (r *Turn) use(worker *agent.Agent) {
 	r.using.Lock()
 	defer r.using.Unlock()
 	r.worker = worker
 }
 
 // with calls f with the agent of the turn, if there is one.
-func (r *turnRun) with(f func(*agent.Agent) error) (done bool, err error) {
+func (r *Turn) with(f func(*agent.Agent) error) (done bool, err error) {
 	if r == nil {
 		return false, nil
 	}

@@ -24,7 +24,7 @@ type turnRecord struct {
 	numbers   []int64       // of all events
 	events    []kept        // the last of them
 	size      int
-	listeners int
+	listeners int // who began the turn is one from the beginning
 	result    *TurnResult
 	err       error
 }
@@ -36,7 +36,7 @@ type kept struct {
 }
 
 func newTurnRecord(number func() int64) *turnRecord {
-	return &turnRecord{number: number, done: make(chan struct{}), changed: make(chan struct{})}
+	return &turnRecord{number: number, done: make(chan struct{}), changed: make(chan struct{}), listeners: 1}
 }
 
 // tell adds an event.
@@ -100,10 +100,22 @@ func (r *turnRecord) count(listeners int) {
 	r.wake()
 }
 
-// listen sends the events after a number, and waits for the end of the turn.
+// Listen sends the events of the turn, and waits for its end or that of ctx. It is for whoever
+// began the turn, and called once.
+func (r *turnRecord) Listen(ctx context.Context, send func(TurnEvent) error) (*TurnResult, error) {
+	defer r.count(-1)
+	return r.play(ctx, 0, send)
+}
+
+// listen is Listen for others, who may have some of the events.
 func (r *turnRecord) listen(ctx context.Context, after int64, send func(TurnEvent) error) (*TurnResult, error) {
 	r.count(1)
 	defer r.count(-1)
+	return r.play(ctx, after, send)
+}
+
+// play sends the events after a number, and waits for the end of the turn.
+func (r *turnRecord) play(ctx context.Context, after int64, send func(TurnEvent) error) (*TurnResult, error) {
 	var sent Streamed
 	for {
 		batch, changed, done := r.since(after)

@@ -28,13 +28,13 @@ type turnTable struct {
 	going  sync.WaitGroup // the turns that run
 
 	mu     sync.Mutex // guards what follows
-	runs   map[string]*turnRun
-	active map[*turnRun]bool // those that run, even before they have a session
+	runs   map[string]*Turn
+	active map[*Turn]bool // those that run, even before they have a session
 	closed bool
 }
 
 func newTurnTable() *turnTable {
-	return &turnTable{runs: make(map[string]*turnRun), active: make(map[*turnRun]bool)}
+	return &turnTable{runs: make(map[string]*Turn), active: make(map[*Turn]bool)}
 }
 
 // nextNumber returns the number of an event. Numbers are times in microseconds where that is
@@ -49,20 +49,20 @@ func (t *turnTable) nextNumber() int64 {
 	}
 }
 
-func (t *turnTable) get(name string) *turnRun {
+func (t *turnTable) get(name string) *Turn {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.runs[name]
 }
 
-func (t *turnTable) all() map[string]*turnRun {
+func (t *turnTable) all() map[string]*Turn {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return maps.Clone(t.runs)
 }
 
 // add adds a turn. It refuses it if another one runs in the same conversation.
-func (t *turnTable) add(op, name string, run *turnRun) error {
+func (t *turnTable) add(op, name string, run *Turn) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch {
@@ -84,13 +84,13 @@ func (t *turnTable) add(op, name string, run *turnRun) error {
 
 // name registers a turn under the name of its conversation, which may have been created in
 // the meantime.
-func (t *turnTable) name(op, name string, run *turnRun) error {
+func (t *turnTable) name(op, name string, run *Turn) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.put(op, name, run)
 }
 
-func (t *turnTable) put(op, name string, run *turnRun) error {
+func (t *turnTable) put(op, name string, run *Turn) error {
 	other := t.runs[name]
 	switch {
 	case name == "":
@@ -106,7 +106,7 @@ func (t *turnTable) put(op, name string, run *turnRun) error {
 }
 
 // remove forgets that a turn runs, and after a while the turn.
-func (t *turnTable) remove(name string, run *turnRun) {
+func (t *turnTable) remove(name string, run *Turn) {
 	t.mu.Lock()
 	delete(t.active, run)
 	t.mu.Unlock()
@@ -138,12 +138,14 @@ type homeClosed struct{ stopped }
 
 func (homeClosed) Error() string { return "the program that ran the turn was ended" }
 
-// turnRun is a turn of a home. The methods that may be called with a nil one say so.
-type turnRun struct {
+// Turn is a turn of a home. The methods that may be called with a nil one say so.
+type Turn struct {
 	*turnRecord
 	table   *turnTable
 	home    *Home
 	options *TurnOptions
+	chat    *Chat // of which it is a turn; nil means that it opens one
+	bare    bool  // the model has no tools
 	began   time.Time
 	stop    context.CancelCauseFunc
 	passed  chan struct{} // has an element when the agent's events up to its question were recorded
@@ -175,29 +177,33 @@ func (t *Turns) take(ctx context.Context, op string, o *TurnOptions, send func(T
 	if err := o.check(ctx); err != nil {
 		return nil, err
 	}
-	run := &turnRun{
-		turnRecord: newTurnRecord(t.home.turns.nextNumber), table: t.home.turns, home: t.home, options: o,
-		began: time.Now(), passed: make(chan struct{}, 1),
-	}
+	run := t.home.newTurn(o, nil)
 	if o.Session != "" {
 		var err error
 		if run.name, _, err = t.home.chain(ctx, o.Session); err != nil {
 			return nil, err
 		}
 	}
-	working, stop := context.WithCancelCause(context.WithoutCancel(ctx))
-	run.stop = stop
-	if err := run.table.add(op, run.name, run); err != nil {
-		stop(err)
+	if err := run.begin(WithNotify(context.WithoutCancel(ctx), run.notice), op, do); err != nil {
 		return nil, err
 	}
-	go run.run(WithNotify(working, run.notice), op, do)
-	result, err := run.listen(ctx, 0, send)
+	result, err := run.Listen(ctx, send)
 	if o.Attached && !run.isDone() { // the caller went away
-		stop(ErrStopped)
+		run.Stop()
 		<-run.done
 	}
 	return result, err
+}
+
+func (h *Home) newTurn(o *TurnOptions, of *Chat) *Turn {
+	r := &Turn{
+		turnRecord: newTurnRecord(h.turns.nextNumber), table: h.turns, home: h, options: o, chat: of, bare: o.isBare(),
+		began: time.Now(), passed: make(chan struct{}, 1),
+	}
+	if of != nil {
+		r.name, r.bare = of.c.Handle, len(of.tools) == 0
+	}
+	return r
 }
 
 // isBare says that the turn has no tools.
@@ -222,14 +228,34 @@ func (o *TurnOptions) check(ctx context.Context) error {
 	return nil
 }
 
+// begin lets the turn run until it is done or ctx ends. The caller has to listen.
+func (r *Turn) begin(ctx context.Context, op string, do turnFunc) error {
+	ctx, r.stop = context.WithCancelCause(ctx)
+	if err := r.table.add(op, r.name, r); err != nil {
+		r.stop(err)
+		return err
+	}
+	if r.chat != nil {
+		r.chat.turn.Store(r)
+	}
+	go r.run(ctx, op, do)
+	return nil
+}
+
 // run takes the turn, from the opening of the chat to its end.
-func (r *turnRun) run(ctx context.Context, op string, do turnFunc) {
+func (r *Turn) run(ctx context.Context, op string, do turnFunc) {
 	defer r.table.going.Done()
 	defer r.stop(nil)
 	result := &TurnResult{Session: r.name}
-	chat, err := r.home.newChat(ctx, r.options.ChatRequest, ChatHands{Approve: r.approve}, r.options.isBare())
+	chat, err := r.chat, error(nil)
+	if chat == nil {
+		if chat, err = r.home.newChat(ctx, r.options.ChatRequest, ChatHands{}, r.bare); err == nil {
+			defer chat.Close() // what was done is in the log, whatever it returns
+			chat.turn.Store(r)
+			err = chat.start(ctx)
+		}
+	}
 	if err == nil {
-		defer chat.Close() // what was done is in the log, whatever it returns
 		err = r.converse(ctx, op, chat, result, do)
 	}
 	r.use(nil)
@@ -242,20 +268,16 @@ func (r *turnRun) run(ctx context.Context, op string, do turnFunc) {
 }
 
 // converse lets the agent of a chat take the turn.
-func (r *turnRun) converse(ctx context.Context, op string, chat *Chat, result *TurnResult, do turnFunc) error {
-	worker, err := chat.Start(ctx)
-	if err != nil {
-		return err
-	}
+func (r *Turn) converse(ctx context.Context, op string, chat *Chat, result *TurnResult, do turnFunc) error {
 	result.Session = chat.c.Handle
 	r.mu.Lock()
 	r.name, r.box, r.dir = chat.c.Handle, chat.box, chat.dir
 	r.mu.Unlock()
-	r.use(worker)
+	r.use(chat.agent)
 	if err := r.table.name(op, chat.c.Handle, r); err != nil {
 		return err
 	}
-	news := worker.Subscribe(0)
+	news := chat.agent.Subscribe(0)
 	heard := make(chan struct{})
 	go func() {
 		defer close(heard)
@@ -263,7 +285,7 @@ func (r *turnRun) converse(ctx context.Context, op string, chat *Chat, result *T
 			r.hear(chat, e)
 		}
 	}()
-	out, err := do(ctx, worker)
+	out, err := do(ctx, chat.agent)
 	news.Close()
 	<-heard
 	if out != nil {
@@ -273,7 +295,7 @@ func (r *turnRun) converse(ctx context.Context, op string, chat *Chat, result *T
 }
 
 // hear records an event of the agent.
-func (r *turnRun) hear(chat *Chat, e agent.Event) {
+func (r *Turn) hear(chat *Chat, e agent.Event) {
 	told := TurnEvent{Event: e, Error: described(e.Err)}
 	switch e.Type {
 	case agent.TurnStart:
@@ -293,14 +315,14 @@ func (r *turnRun) hear(chat *Chat, e agent.Event) {
 }
 
 // pass signals that everything before a question was recorded.
-func (r *turnRun) pass() {
+func (r *Turn) pass() {
 	select {
 	case r.passed <- struct{}{}:
 	default:
 	}
 }
 
-func (r *turnRun) notice(n Notice) {
+func (r *Turn) notice(n Notice) {
 	r.tell(TurnEvent{Event: agent.Event{Type: TurnNotice, Time: time.Now(), Session: n.Session}, Notice: &n})
 }
 

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/coppice-dev/coppice/agent"
 	"github.com/coppice-dev/coppice/home"
@@ -577,6 +578,92 @@ func TestATurnIsStoppedAndSteered(t *testing.T) {
 	}
 	if out := h.prompt(t.Context(), home.TurnOptions{ChatRequest: home.ChatRequest{Session: id}}, "say on").end(); text(out) != "on" {
 		t.Errorf("the answer is %q", text(out))
+	}
+}
+
+// Whoever knows the conversation hears and steers the turn of a chat, and decides about its calls.
+// What is allowed holds as long as the chat.
+func TestTheTurnsOfAChatAreThoseOfItsHome(t *testing.T) {
+	t.Parallel()
+	h, dir := newHouse(t), t.TempDir()
+	c := h.chat(bash(dir).ChatRequest)
+	begin := func(ctx context.Context, text string) *home.Turn {
+		t.Helper()
+		turn, err := c.Say(ctx, []session.Content{session.Text(text)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return turn
+	}
+	hear := func(turn *home.Turn) *listener {
+		return listen(t, func(send func(home.TurnEvent) error) (*home.TurnResult, error) { return turn.Listen(t.Context(), send) })
+	}
+	say := func(ctx context.Context, text string) (*home.Turn, *listener) {
+		t.Helper()
+		turn := begin(ctx, text)
+		return turn, hear(turn)
+	}
+	turn := begin(t.Context(), running("touch one"))
+	for { // a question waits for whoever began the turn
+		list, err := h.Turns.Running(t.Context())
+		if err != nil || len(list.Turns) != 1 {
+			t.Fatalf("the turns are %+v, %v", list, err)
+		}
+		if list.Turns[0].Asked != nil {
+			break
+		}
+	}
+	heard := hear(turn)
+	asked := heard.until(agent.ToolWaiting)
+	other := h.watch(t.Context(), asked.Session, 0)
+	other.until(agent.ToolWaiting)
+	h.approve(home.ApproveRequest{Session: asked.Session, Call: asked.Call.ID, Rules: []string{"bash(touch *)", "bash(sleep *)"}})
+	heard.end()
+	other.end()
+	if len(heard.events) != len(other.events) {
+		t.Errorf("they heard %v and %v", types(heard.events), types(other.events))
+	}
+
+	_, heard = say(t.Context(), running("touch two"))
+	heard.end()
+	if _, err := os.Stat(filepath.Join(dir, "two")); err != nil {
+		t.Error(err)
+	}
+
+	turn, heard = say(t.Context(), running("sleep 600"))
+	heard.until(agent.ToolStart)
+	if _, err := turn.Steer(t.Context(), session.Text("never mind")); err != nil {
+		t.Error(err)
+	}
+	turn.Stop()
+	if <-heard.done; !errors.Is(heard.err, home.ErrStopped) {
+		t.Errorf("the turn ended with %v", heard.err)
+	}
+	if back, err := turn.TakeBack(t.Context()); err != nil || len(back) != 1 || session.TextOf(back[0].Content) != "never mind" {
+		t.Errorf("taken back: %+v, %v", back, err)
+	}
+	if _, err := turn.Steer(t.Context(), session.Text("too late")); home.KindOf(err) != home.KindConflict {
+		t.Errorf("steering a turn that has ended: %v", err)
+	}
+
+	ctx, cancel := context.WithCancelCause(t.Context())
+	_, heard = say(ctx, running("sleep 600"))
+	heard.until(agent.ToolStart)
+	over := errors.New("the lamp is out")
+	cancel(over)
+	if <-heard.done; !errors.Is(heard.err, over) {
+		t.Errorf("the turn ended with %v", heard.err)
+	}
+
+	_, heard = say(t.Context(), running("sleep 600"))
+	heard.until(agent.ToolStart)
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+	select {
+	case <-heard.done:
+	case <-time.After(time.Minute):
+		t.Error("the turn outlives its chat")
 	}
 }
 

@@ -38,9 +38,7 @@ func (a *app) printChat(ctx context.Context, args []string, isTyped bool, f *cha
 // chatOnce sends a message and prints the answer. typed is the part of it in which files can be
 // mentioned: what is piped is not the word of the person.
 func (a *app) chatOnce(ctx context.Context, h *home.Home, text, typed string, f *chatFlags) error {
-	c, err := h.Chat(ctx, f.request, home.ChatHands{Approve: func(context.Context, agent.Call) (agent.Decision, error) {
-		return home.NotAsked, nil // printedAnswer says so
-	}})
+	c, err := h.Chat(ctx, f.request, home.ChatHands{Questions: home.DenyThem}) // printedAnswer says so
 	if err != nil {
 		return err
 	}
@@ -79,15 +77,15 @@ func (a *app) converse(ctx context.Context, c *home.Chat, text string, named hom
 	if p := c.Project(); p != nil && !p.Trusted && !a.flags.json {
 		a.say("%s of %s is not used, because you have not trusted it: %s", strings.Join(p.Files, " and "), p.Path, a.command("config trust", []string{p.Path}))
 	}
-	worker, err := c.Start(ctx, named.Files...)
+	turn, err := c.Say(ctx, content, named.Files...)
 	if err != nil {
 		return err
 	}
 	if isNew && !a.flags.json {
 		a.say("session %s", render.ShortID(c.Conversation().ID()))
 	}
-	answer := printedAnswer{app: a, chat: c}
-	out, err := answer.hear(ctx, worker, content)
+	answer := printedAnswer{app: a}
+	out, err := answer.hear(turn)
 	switch {
 	case err != nil:
 		return err
@@ -116,7 +114,6 @@ var errNoText = errors.New("the model's answer has no text")
 // printed twice.
 type printedAnswer struct {
 	*app
-	chat  *home.Chat
 	said  strings.Builder // the present message so far
 	block int             // the block that it ends in
 	// broken is what was printed of an attempt that broke off, as long as the present one says
@@ -130,24 +127,17 @@ type printedAnswer struct {
 	refused, ran int // calls
 }
 
-// hear runs a turn.
-func (p *printedAnswer) hear(ctx context.Context, worker *agent.Agent, content []session.Content) (out *agent.Outcome, err error) {
-	news := worker.Subscribe(0)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		out, err = worker.Send(ctx, content...)
-		news.Close()
-	}()
-	for e := range news.Events(context.Background()) {
-		p.count(ctx, e)
+// hear prints a turn.
+func (p *printedAnswer) hear(turn *home.Turn) (*home.TurnResult, error) {
+	out, err := turn.Listen(context.Background(), func(e home.TurnEvent) error { // it ends with the chat
+		p.count(&e)
 		if p.flags.json {
 			p.note(p.printJSON(e))
 		} else {
-			p.event(e)
+			p.event(e.Event)
 		}
-	}
-	<-done
+		return nil
+	})
 	p.endMessage(false)
 	p.endLine()
 	return out, errors.Join(err, p.err)
@@ -172,11 +162,11 @@ func (p *printedAnswer) say(format string, args ...any) {
 }
 
 // count says which calls are refused, and counts those that run.
-func (p *printedAnswer) count(ctx context.Context, e agent.Event) {
+func (p *printedAnswer) count(e *home.TurnEvent) {
 	switch {
 	case e.Type == agent.ToolWaiting:
 		p.refused++
-		p.note(p.sayRefused(ctx, e.Call))
+		p.sayRefused(e.Call, e.Question)
 	case e.Type == agent.ToolEnd && e.Result != nil && !e.Result.IsError:
 		p.ran++
 	}
@@ -184,25 +174,20 @@ func (p *printedAnswer) count(ctx context.Context, e agent.Event) {
 
 // sayRefused says that a call is refused because no one can be asked, and which rule would let
 // it run.
-func (p *printedAnswer) sayRefused(ctx context.Context, call *agent.Call) error {
-	box, err := p.chat.Toolbox(ctx)
-	if err != nil {
-		return err
-	}
+func (p *printedAnswer) sayRefused(call *agent.Call, q *home.TurnQuestion) {
 	why := ""
 	if call.Reason != "" {
 		why = " (" + render.OneLine(call.Reason, 0) + ")"
 	}
-	rules, err := box.RulesFor(*call)
-	for i := range rules {
-		rules[i] = "--allow " + plain.ShellWord(rules[i])
+	var flags []string
+	for _, rule := range q.Rules {
+		flags = append(flags, "--allow "+plain.ShellWord(rule))
 	}
-	way := strings.Join(rules, " ") + " lets it run"
-	if err != nil {
-		way = "no --allow rule is for this call alone: " + err.Error()
+	way := strings.Join(flags, " ") + " lets it run"
+	if q.NoRules != "" {
+		way = "no --allow rule is for this call alone: " + q.NoRules
 	}
-	p.say("refused a call of %s in %s: no one is here to approve it%s; %s", call.Name, p.chat.Dir(), why, way)
-	return nil
+	p.say("refused a call of %s in %s: no one is here to approve it%s; %s", call.Name, q.Dir, why, way)
 }
 
 // event prints a piece of the answer, or reports what a person who waits for it should

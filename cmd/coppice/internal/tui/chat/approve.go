@@ -1,7 +1,6 @@
 package chat
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -12,63 +11,38 @@ import (
 
 	"github.com/coppice-dev/coppice/agent"
 	"github.com/coppice-dev/coppice/cmd/coppice/internal/tui/line"
+	"github.com/coppice-dev/coppice/home"
 	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/render/plain"
 	"github.com/coppice-dev/coppice/render/terminal"
 )
 
-// approve is asked by the agent, in a goroutine of its own, and waits for the person.
-func (u *ui) approve(ctx context.Context, call agent.Call) (agent.Decision, error) {
-	q := &question{call: call, ctx: ctx, answer: make(chan agent.Decision, 1)}
-	select {
-	case u.questions <- q:
-	case <-ctx.Done():
-		return agent.Later, context.Cause(ctx)
-	}
-	select {
-	case d := <-q.answer:
-		return d, nil
-	case <-ctx.Done():
-		return agent.Later, context.Cause(ctx)
-	}
-}
-
 // ask shows what a call would do, all of it: a person who approves it must see it.
-func (u *ui) ask(q *question) {
-	if q.ctx.Err() != nil {
-		return
-	}
-	var err error
-	if q.box, err = u.chat.Toolbox(q.ctx); err != nil {
-		u.fail(err)
-		q.answer <- agent.Later
-		return
-	}
+func (u *ui) ask(e home.TurnEvent) {
+	q := &question{call: e.Call, about: e.Question}
 	u.asking = q
 	u.ring()
-	if u.job != nil {
-		u.print(u.job.view.finish(u.style())...)
-		u.print(u.job.view.askRow(&q.call, u.style())...)
-		u.job.view.seen[q.call.ID] = true
-	}
+	u.print(u.job.view.hear(e.Event, u.style())...)
+	u.print(u.job.view.askRow(q.call, u.style())...)
+	u.job.view.seen[q.call.ID] = true
 	u.print(u.details(q)...)
 	if q.call.Reason != "" {
 		for _, row := range terminal.Wrap(render.OneLine(q.call.Reason, 0), u.style().Width-6) {
 			u.print("  " + u.paint(terminal.Yellow, row))
 		}
 	}
-	u.note("    in " + u.chat.Dir())
-	if q.rules, err = q.box.RulesFor(q.call); err != nil {
-		u.note("    no rule can allow it from now on: " + render.OneLine(err.Error(), 0))
+	u.note("    in " + q.about.Dir)
+	if q.about.NoRules != "" {
+		u.note("    no rule can allow it from now on: " + render.OneLine(q.about.NoRules, 0))
 	}
 }
 
 // details are the arguments of a call as far as one line does not show them.
 func (u *ui) details(q *question) (rows []string) {
-	use, s := useOf(&q.call), u.style()
+	use, s := useOf(q.call), u.style()
 	gist := render.CallGist(use)
 	short := ansi.StringWidth(gist) <= s.Width-4
-	if edits := q.box.Edits(q.call); edits != nil {
+	if edits := q.about.Edits; edits != nil {
 		for i := range edits {
 			if !short {
 				rows = append(rows, wrapped(render.OneLine(edits[i].Path, 0), terminal.Yellow, s)...)
@@ -171,13 +145,17 @@ func (u *ui) answer(k line.Key) {
 	word, why, _ := strings.Cut(text, " ")
 	switch strings.ToLower(word) {
 	case "y", "yes":
-		u.decide(agent.Allow, "allowed")
+		u.decide(home.ApproveRequest{Decision: agent.Allow}, "allowed")
 	case "n", "no":
-		u.deny(strings.TrimSpace(why))
+		words := "refused"
+		if why = strings.TrimSpace(why); why != "" {
+			words += ": " + render.OneLine(why, 0)
+		}
+		u.decide(home.ApproveRequest{Decision: agent.Deny, Reason: why}, words)
 	case "a", "always":
 		u.editRules(q)
 	case "later":
-		u.decide(agent.Later, "left for later")
+		u.decide(home.ApproveRequest{Decision: agent.Later}, "left for later")
 	case "":
 	default:
 		u.note("    y runs it; n refuses it, and n REASON tells the model why; a shows the rule that allows it from now on, to be changed or confirmed; later leaves it waiting")
@@ -186,44 +164,42 @@ func (u *ui) answer(k line.Key) {
 
 // editRules has the person see and change the rules that would allow calls like this one.
 func (u *ui) editRules(q *question) {
-	if len(q.rules) == 0 {
+	if len(q.about.Rules) == 0 {
 		u.note("    no rule can allow it; y runs it this time")
 		return
 	}
 	q.editing = true
-	q.editor.Set(strings.Join(q.rules, "\n"))
+	q.editor.Set(strings.Join(q.about.Rules, "\n"))
 }
 
 // always allows a call, and from now on those that the rules are for.
 func (u *ui) always(q *question, rules []string) {
 	rules = slices.DeleteFunc(rules, func(rule string) bool { return strings.TrimSpace(rule) == "" })
-	if err := q.box.Allow(rules...); err != nil {
-		u.fail(err)
-		q.editor.Set(strings.Join(rules, "\n"))
+	if q.editing = len(rules) > 0; !q.editing {
 		return
 	}
-	if !q.box.Allows(q.call) {
-		q.editing = false
-		u.note("    allowed from now on: " + strings.Join(rules, ", ") + "; that does not cover this call, so it still waits for you")
-		return
-	}
-	u.decide(agent.Allow, "allowed, from now on: "+strings.Join(rules, ", "))
+	q.editor.Set(strings.Join(rules, "\n")) // it stays there if a rule is wrong
+	u.decide(home.ApproveRequest{Rules: rules}, "allowed, from now on: "+strings.Join(rules, ", "))
 }
 
-func (u *ui) deny(why string) {
-	if why == "" {
-		u.decide(agent.Deny, "refused")
-		return
-	}
-	u.decide(agent.Deny.Because(why), "refused: "+render.OneLine(why, 0))
-}
-
-func (u *ui) decide(d agent.Decision, words string) {
+// decide answers the question. Rules may not allow its call: then it stays.
+func (u *ui) decide(r home.ApproveRequest, words string) {
 	q := u.asking
-	q.answer <- d
-	c := terminal.Green
-	if d != agent.Allow {
-		c = terminal.Red
+	r.Call = q.call.ID
+	made, err := u.job.turn.Approve(r)
+	if err != nil {
+		u.fail(err)
+		return
+	}
+	q.editing = false
+	q.editor.Set("")
+	if made.Waiting {
+		u.note("    allowed from now on: " + strings.Join(r.Rules, ", ") + "; that does not cover this call, so it still waits for you")
+		return
+	}
+	c := terminal.Red
+	if r.Decision == agent.Allow || len(r.Rules) > 0 {
+		c = terminal.Green
 	}
 	for _, row := range terminal.Wrap(words, u.style().Width-6) {
 		u.print("    " + u.paint(c, row))
@@ -235,28 +211,26 @@ func (u *ui) decide(d agent.Decision, words string) {
 func (u *ui) close(q *question) {
 	u.asking = nil
 	for _, e := range q.held {
-		u.show(e)
+		u.take(e)
 	}
 }
 
 // hold keeps an event for later: the last thing above an answer is what it is about.
-func (q *question) hold(e agent.Event) {
+func (q *question) hold(e home.TurnEvent) {
 	if e.Type != agent.ToolUpdate { // of which the next one says more
 		q.held = append(q.held, e)
 	}
 }
 
-// over is closed when no answer is needed any more. Without a question that is never.
-func (q *question) over() <-chan struct{} {
-	if q == nil {
-		return nil
-	}
-	return q.ctx.Done()
+// isOver reports whether no answer is needed any more after an event: the turn has gone on.
+func (q *question) isOver(e home.TurnEvent) bool {
+	isAbout := (e.Type == agent.ToolStart || e.Type == agent.ToolEnd) && e.Call.ID == q.call.ID
+	return isAbout || e.Type == agent.ToolWaiting || e.Type == agent.TurnEnd
 }
 
 // subject is the row above the answer: however long the details are, it names the call.
 func (q *question) subject(s terminal.Style) string {
-	return "  " + s.Paint(terminal.Yellow, "run "+ansi.Truncate(render.CallGist(useOf(&q.call)), max(s.Width-7, 8), "…")+"?")
+	return "  " + s.Paint(terminal.Yellow, "run "+ansi.Truncate(render.CallGist(useOf(q.call)), max(s.Width-7, 8), "…")+"?")
 }
 
 // prompt is what comes before an answer.
@@ -264,7 +238,7 @@ func (q *question) prompt() string {
 	switch {
 	case q.editing:
 		return "  from now on allow (Esc: back) ›"
-	case len(q.rules) == 0:
+	case len(q.about.Rules) == 0:
 		return "  y yes · n WHY no · later ›"
 	}
 	return "  y yes · n WHY no · a always · later ›"

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coppice-dev/coppice/agent"
 	"github.com/coppice-dev/coppice/cmd/coppice/internal/tui/chat"
 	"github.com/coppice-dev/coppice/home"
 )
@@ -50,6 +51,27 @@ func TestNothingComesBetweenACallAndItsQuestion(t *testing.T) {
 	if all := p.term.String(); strings.Index(all, "│ grown") < strings.Index(all, "    refused\n") {
 		t.Errorf("another result comes before the answer:\n%s", all)
 	}
+}
+
+// A question goes away when somebody else has answered it.
+func TestAQuestionThatWasAnsweredElsewhere(t *testing.T) {
+	t.Parallel()
+	opened := openHome(t)
+	p := sit(t, opened, func(o *chat.Options) { o.Request.Tools = []string{home.AllTools} })
+	p.types(pasted(`call bash {"command":"touch one"}`, `call bash {"command":"touch two"}`), enter)
+	p.sees("  run bash touch one?")
+	list, err := opened.Turns.Running(t.Context())
+	if err != nil || len(list.Turns) != 1 || list.Turns[0].Asked == nil {
+		t.Fatalf("the turns are %+v, %v", list, err)
+	}
+	deny := home.ApproveRequest{Session: list.Turns[0].Session, Call: list.Turns[0].Asked.ID, Decision: agent.Deny}
+	if _, err := opened.Turns.Approve(t.Context(), deny); err != nil {
+		t.Fatal(err)
+	}
+	p.sees("no answer is needed any more", "  run bash touch two?")
+	p.types("n not now", enter)
+	p.sees("refused: not now", "denied")
+	p.leaves(ctrlD)
 }
 
 // However long a call is, the row above the answer names it.

@@ -1,9 +1,9 @@
 // Package chat is the conversation with a model on a terminal: a prompt, answers that are
 // drawn as they arrive, and commands that begin with a slash. It has words and no rules;
-// what it does is done by [home.Chat] and the agent.
+// what it does is done by [home.Chat] and its turns.
 //
-// One goroutine, in Run, owns everything that is shown. Keys, events of the agent and
-// questions about tool calls reach it through channels.
+// One goroutine, in Run, owns everything that is shown. Keys and the events of turns reach it
+// through channels.
 package chat
 
 import (
@@ -68,23 +68,19 @@ type ui struct {
 	done     bool
 	failed   error // why the chat must end
 
-	asking    *question
-	trusting  *home.Project // that the person is asked about
-	trust     line.Editor   // the answer
-	questions chan *question
-	pending   []string // finished rows that are not drawn yet
-	drawn     time.Time
+	asking   *question
+	trusting *home.Project // that the person is asked about
+	trust    line.Editor   // the answer
+	pending  []string      // finished rows that are not drawn yet
+	drawn    time.Time
 }
 
 // question is a call that the person must decide about.
 type question struct {
-	call   agent.Call
-	box    *home.Toolbox // has the rules for it
-	rules  []string      // that would allow it from now on
-	ctx    context.Context
-	answer chan agent.Decision
+	call   *agent.Call
+	about  *home.TurnQuestion
 	editor line.Editor
-	held   []agent.Event // what happened since it was asked
+	held   []home.TurnEvent // what happened since it was asked
 	// editing means that the rules are in the editor, to be changed or confirmed.
 	editing bool
 }
@@ -94,7 +90,7 @@ const frame = 40 * time.Millisecond
 
 // Run talks until the person leaves or ctx ends.
 func Run(ctx context.Context, o Options) error {
-	u := &ui{o: o, screen: o.Screen, images: o.Images, questions: make(chan *question)}
+	u := &ui{o: o, screen: o.Screen, images: o.Images}
 	u.keys = readKeys(ctx, o.Keys)
 	c, typed, err := u.open(ctx, o.Request)
 	if err != nil {
@@ -114,8 +110,6 @@ func Run(ctx context.Context, o Options) error {
 	return errors.Join(u.failed, u.chat.Close(), ctx.Err())
 }
 
-func (u *ui) hands() home.ChatHands { return home.ChatHands{Approve: u.approve} }
-
 // loop waits for everything.
 func (u *ui) loop(ctx context.Context) {
 	ticker := time.NewTicker(frame)
@@ -131,10 +125,6 @@ func (u *ui) loop(ctx context.Context) {
 		if u.job != nil {
 			tick = ticker.C
 		}
-		questions := u.questions
-		if u.asking != nil { // one at a time
-			questions = nil
-		}
 		select {
 		case <-ctx.Done():
 			return
@@ -147,11 +137,6 @@ func (u *ui) loop(ctx context.Context) {
 			}
 		case e, ok := <-u.job.news():
 			u.hear(ctx, e, ok)
-		case q := <-questions:
-			u.ask(q)
-		case <-u.asking.over():
-			u.note("    no answer is needed any more")
-			u.close(u.asking)
 		case <-u.o.Resized:
 		case <-tick:
 		}
@@ -429,7 +414,7 @@ func (u *ui) end() {
 			u.close(u.asking)
 		}
 		for e := range u.job.events {
-			u.print(u.job.view.hear(e, u.style())...)
+			u.print(u.job.view.hear(e.Event, u.style())...)
 		}
 		u.print(u.job.view.end(u.style())...)
 		u.job = nil

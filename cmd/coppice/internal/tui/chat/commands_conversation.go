@@ -9,7 +9,6 @@ import (
 
 	"github.com/charmbracelet/x/ansi"
 
-	"github.com/coppice-dev/coppice/agent"
 	"github.com/coppice-dev/coppice/home"
 	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/render/terminal"
@@ -119,17 +118,16 @@ func (u *ui) cmdBranch(ctx context.Context, argument string) error {
 	if entry == "" || word != "" && !strings.HasPrefix("summary", word) {
 		return errUsage
 	}
-	a := u.chat.Agent()
-	if a == nil {
-		return errNoSession
+	if _, err := u.session(); err != nil {
+		return err
 	}
 	var moved *home.BranchResult
 	var names render.Names
-	u.start(ctx, a, func(ctx context.Context) (_ *agent.Outcome, err error) {
+	u.work(ctx, func(ctx context.Context, _ func(home.TurnEvent) error) (err error) {
 		if moved, err = u.chat.Branch(ctx, entry, word != ""); err == nil {
 			names, err = u.entryNames(ctx, moved.Session)
 		}
-		return nil, err
+		return err
 	}, func(err error) {
 		switch {
 		case err != nil:
@@ -164,7 +162,16 @@ func (u *ui) cmdLabel(ctx context.Context, argument string) error {
 	if name == "" {
 		return errUsage
 	}
-	labelled, err := u.chat.Label(ctx, strings.TrimSpace(entry), name)
+	id, err := u.session()
+	if err != nil {
+		return err
+	}
+	if entry = strings.TrimSpace(entry); entry == "" {
+		if entry, err = u.chat.Conversation().Resolve(home.Leaf); err != nil {
+			return err
+		}
+	}
+	labelled, err := u.o.Home.Entries.Label(ctx, home.LabelRequest{Session: id, Entry: entry, Label: name})
 	if err != nil {
 		return err
 	}
@@ -176,56 +183,37 @@ func (u *ui) cmdLabel(ctx context.Context, argument string) error {
 	return nil
 }
 
-// begun returns the agent of a conversation in which something was said.
-func (u *ui) begun(ctx context.Context) (*agent.Agent, error) {
-	if u.chat.Agent() == nil {
-		return nil, errNoSession
-	}
-	return u.chat.Start(ctx)
-}
+func (u *ui) cmdRetry(ctx context.Context, _ string) error { return u.resume(ctx, true) }
 
-func (u *ui) cmdRetry(ctx context.Context, _ string) error {
-	a, err := u.begun(ctx)
-	if err != nil {
-		return err
-	}
-	u.turn(ctx, a, a.Retry)
-	return nil
-}
+func (u *ui) cmdResume(ctx context.Context, _ string) error { return u.resume(ctx, false) }
 
-func (u *ui) cmdResume(ctx context.Context, _ string) error {
-	a, err := u.begun(ctx)
-	if err != nil {
-		return err
+func (u *ui) resume(ctx context.Context, again bool) error {
+	turn, err := u.chat.Resume(ctx, again)
+	if err == nil {
+		u.answered(ctx, turn)
 	}
-	u.turn(ctx, a, a.Resume)
-	return nil
+	return err
 }
 
 func (u *ui) cmdCompact(ctx context.Context, instructions string) error {
-	a, err := u.begun(ctx)
+	turn, err := u.chat.Compact(ctx, instructions)
 	if err != nil {
 		return err
 	}
-	u.start(ctx, a, func(ctx context.Context) (*agent.Outcome, error) {
-		_, err := a.Compact(ctx, instructions)
-		return nil, err
-	}, func(err error) {
+	j := u.listen(turn)
+	j.after = func(err error) {
 		switch {
 		case errors.Is(err, context.Canceled):
 			u.print("", u.paint(terminal.Yellow, "  ■ stopped; nothing was changed"))
 		case err != nil:
 			u.fail(err)
 		}
-	})
-	u.job.view.doing, u.job.view.compacting = "writing a summary", true
+	}
+	j.view.doing, j.view.compacting = "writing a summary", true
 	return nil
 }
 
 func (u *ui) cmdUndo(ctx context.Context, _ string) error {
-	if u.chat.Agent() == nil {
-		return errNoSession
-	}
 	if err := u.chat.Undo(); err != nil {
 		return err
 	}

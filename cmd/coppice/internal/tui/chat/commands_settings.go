@@ -253,16 +253,11 @@ func (u *ui) cmdApprove(ctx context.Context, rule string) error {
 	if rule != "" {
 		return nil
 	}
-	a := u.chat.Agent()
-	if a == nil {
-		u.note("  no call waits for approval")
-		return nil
-	}
-	calls, err := a.Pending()
+	left, err := u.unfinished(ctx)
 	if err != nil {
 		return err
 	}
-	if !slices.ContainsFunc(calls, func(p agent.Pending) bool { return p.State == agent.CallWaiting }) {
+	if !slices.ContainsFunc(left.Pending, func(p agent.Pending) bool { return p.State == agent.CallWaiting }) {
 		u.note("  no call waits for approval")
 		return nil
 	}

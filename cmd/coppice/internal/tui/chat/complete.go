@@ -173,13 +173,17 @@ func (u *ui) entryOffers(ctx context.Context, _ string) (names []string) {
 	if err != nil {
 		return nil
 	}
-	c := u.chat.Conversation()
-	labels, _ := c.Labels()
+	now, err := u.o.Home.Conversation(ctx, home.OpenRequest{Session: id}) // the chat's may not have the latest labels
+	if err != nil {
+		return nil
+	}
+	defer now.Close() // it was only read
+	labels, _ := now.Labels()
 	for _, label := range labels {
 		names = append(names, label)
 	}
 	slices.Sort(names)
-	path, err := c.OutlinePath("")
+	path, err := u.chat.Conversation().OutlinePath("")
 	if err != nil {
 		return names
 	}

@@ -16,62 +16,70 @@ import (
 	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/render/terminal"
 	"github.com/coppice-dev/coppice/session"
-	"github.com/coppice-dev/coppice/store/lease"
 )
 
-// job is something that takes a while: an answer, or a summary.
+// job is something that takes a while: a turn, or a command.
 type job struct {
-	cancel context.CancelCauseFunc
+	turn   *home.Turn // nil for a command
+	stop   func()
 	began  time.Time
-	events chan agent.Event // closed when everything was heard
-	err    error            // set before events is closed
-	out    *agent.Outcome   // the same
+	events chan home.TurnEvent // closed when everything was heard
+	err    error               // set before events is closed
+	out    *home.TurnResult    // the same
+	begun  bool                // the turn has the conversation for itself
 	view   *view
 	after  func(err error) // says how it went
 	silent bool            // the state of the chat is as it was
 }
 
 // news returns where a job's events come from: nowhere, if there is no job.
-func (j *job) news() <-chan agent.Event {
+func (j *job) news() <-chan home.TurnEvent {
 	if j == nil {
 		return nil
 	}
 	return j.events
 }
 
-func (j *job) stop() { j.cancel(home.ErrStopped) }
-
-// start runs something in the background. after is called when it has ended and
-// everything that happened on the way is shown.
-func (u *ui) start(ctx context.Context, a *agent.Agent, run func(ctx context.Context) (*agent.Outcome, error), after func(err error)) {
+// work runs something in the background. after is called when it has ended and everything that
+// happened on the way is shown.
+func (u *ui) work(ctx context.Context, run func(ctx context.Context, tell func(home.TurnEvent) error) error, after func(err error)) *job {
 	ctx, cancel := context.WithCancelCause(ctx)
-	j := &job{cancel: cancel, began: time.Now(), events: make(chan agent.Event, 64), view: newView(), after: after}
+	return u.start(&job{stop: func() { cancel(home.ErrStopped) }, after: after}, func(tell func(home.TurnEvent) error) error {
+		defer cancel(nil)
+		return run(ctx, tell)
+	})
+}
+
+// listen shows a turn.
+func (u *ui) listen(turn *home.Turn) *job {
+	j := &job{turn: turn, stop: turn.Stop}
+	return u.start(j, func(tell func(home.TurnEvent) error) (err error) {
+		j.out, err = turn.Listen(context.Background(), tell) // it ends with the chat
+		return err
+	})
+}
+
+func (u *ui) start(j *job, run func(tell func(home.TurnEvent) error) error) *job {
+	j.began, j.events, j.view = time.Now(), make(chan home.TurnEvent, 64), newView()
 	u.job = j
-	news := a.Subscribe(0)
-	go func() {
-		j.out, j.err = run(ctx)
-		news.Close()
-	}()
 	go func() {
 		defer close(j.events)
-		for e := range news.Events(context.Background()) {
+		j.err = run(func(e home.TurnEvent) error {
 			j.events <- e
-		}
-		cancel(nil)
+			return nil
+		})
 	}()
+	return j
 }
 
 // hear takes an event, or the end of a job.
-func (u *ui) hear(ctx context.Context, e agent.Event, more bool) {
+func (u *ui) hear(ctx context.Context, e home.TurnEvent, more bool) {
 	j := u.job
-	switch {
-	case more && u.asking != nil:
-		u.asking.hold(e)
+	if more {
+		u.take(e)
 		return
-	case more:
-		u.show(e)
-		return
-	case u.asking != nil:
+	}
+	if u.asking != nil {
 		u.close(u.asking)
 	}
 	u.print(j.view.end(u.style())...)
@@ -85,21 +93,40 @@ func (u *ui) hear(ctx context.Context, e agent.Event, more bool) {
 	}
 }
 
+// take shows an event, now or when the person has answered a question.
+func (u *ui) take(e home.TurnEvent) {
+	switch q := u.asking; {
+	case q == nil:
+		u.show(e)
+	case q.isOver(e):
+		u.note("    no answer is needed any more")
+		u.close(q)
+		u.take(e)
+	default:
+		q.hold(e)
+	}
+}
+
 // show shows what happened.
-func (u *ui) show(e agent.Event) {
+func (u *ui) show(e home.TurnEvent) {
 	switch {
+	case e.Type == agent.ToolWaiting:
+		u.ask(e)
+		return
+	case e.Type == agent.TurnStart:
+		u.job.begun = true
 	case e.Type == agent.Error && errors.Is(e.Err, session.ErrConflict):
 		u.sayShared()
 		return
 	case e.Type == agent.CaughtUp:
-		u.showAdded(e)
+		u.showAdded(e.Event)
 		return
 	}
 	if e.Type == agent.ToolEnd && e.Result != nil {
 		u.result = e.Result
 	}
-	u.heard(e)
-	u.print(u.job.view.hear(e, u.style())...)
+	u.heard(e.Event)
+	u.print(u.job.view.hear(e.Event, u.style())...)
 }
 
 // sayShared says once that another program writes to the session. The agent has seen to it
@@ -137,9 +164,9 @@ func (j *job) progress() string {
 func (u *ui) say(ctx context.Context, text string) {
 	named := u.mentions(text)
 	content, err := u.chat.Prompt(text, slices.Concat(u.images, named.Images)...)
-	var a *agent.Agent
+	var turn *home.Turn
 	if err == nil {
-		a, err = u.chat.Start(ctx, named.Files...)
+		turn, err = u.chat.Say(ctx, content, named.Files...)
 	}
 	if err != nil {
 		u.unsent(text, err)
@@ -147,13 +174,12 @@ func (u *ui) say(ctx context.Context, text string) {
 	}
 	images, pasted := u.images, u.pasted
 	u.images, u.pasted = nil, nil
-	u.turn(ctx, a, func(ctx context.Context) (*agent.Outcome, error) { return a.Send(ctx, content...) })
-	after := u.job.after
-	u.job.after = func(err error) {
-		if after(err); home.KindOf(err) == home.KindLocked { // another program works there
-			u.images, u.pasted, u.queue = images, pasted, slices.Insert(u.queue, 0, text)
-			u.takeBack()
-			u.note("    the message was not sent; it is in the prompt again")
+	j := u.answered(ctx, turn)
+	after := j.after
+	j.after = func(err error) {
+		if after(err); err != nil && !j.begun { // another program works there
+			u.images, u.pasted = images, pasted
+			u.giveBack(text)
 		}
 	}
 }
@@ -161,15 +187,24 @@ func (u *ui) say(ctx context.Context, text string) {
 // unsent says why a message was not sent, and puts it back into the prompt.
 func (u *ui) unsent(text string, err error) {
 	u.fail(err)
-	if u.editor.Text() == "" {
+	switch {
+	case home.KindOf(err) == home.KindLocked:
+		u.giveBack(text)
+	case u.editor.Text() == "":
 		u.editor.Set(text)
 	}
 }
 
-// turn runs a turn of the agent.
-func (u *ui) turn(ctx context.Context, a *agent.Agent, run func(ctx context.Context) (*agent.Outcome, error)) {
-	u.start(ctx, a, run, nil)
-	j := u.job
+// giveBack puts a message that was not sent back into the prompt, with all that was typed after it.
+func (u *ui) giveBack(text string) {
+	u.queue = slices.Insert(u.queue, 0, text)
+	u.takeBack()
+	u.note("    the message was not sent; it is in the prompt again")
+}
+
+// answered shows a turn in which the model answers.
+func (u *ui) answered(ctx context.Context, turn *home.Turn) *job {
+	j := u.listen(turn)
 	j.after = func(err error) {
 		switch {
 		case errors.Is(err, context.Canceled):
@@ -177,12 +212,12 @@ func (u *ui) turn(ctx context.Context, a *agent.Agent, run func(ctx context.Cont
 			if j.out != nil && j.out.Message != nil {
 				text += "; what arrived is kept"
 			}
-			u.print("", u.paint(terminal.Yellow, text)+u.paint(terminal.Dim, "  "+u.wayOn()))
+			u.print("", u.paint(terminal.Yellow, text)+u.paint(terminal.Dim, "  "+u.wayOn(ctx)))
 		case err != nil:
 			u.print("")
 			u.fail(err)
 			if !errors.Is(u.chat.Explain(err), home.ErrRemoved) && home.KindOf(err) != home.KindLocked {
-				u.note("    " + u.wayOn())
+				u.note("    " + u.wayOn(ctx))
 			}
 		case j.out == nil:
 		case j.out.Stop == agent.StopApproval:
@@ -199,6 +234,7 @@ func (u *ui) turn(ctx context.Context, a *agent.Agent, run func(ctx context.Cont
 			u.note("  ■ the answer is empty; /retry asks again")
 		}
 	}
+	return j
 }
 
 // sayWaiting says what to do about calls that wait.
@@ -218,16 +254,24 @@ func (u *ui) sayWaiting(calls []agent.Pending) {
 }
 
 // wayOn says what to do after a turn that did not come to its end.
-func (u *ui) wayOn() string {
-	_, unanswered, err := u.chat.Unfinished()
-	_, isHeld := errors.AsType[*lease.HeldError](err)
+func (u *ui) wayOn(ctx context.Context) string {
+	s, err := u.unfinished(ctx)
 	switch {
-	case isHeld:
+	case err == nil && s.Working != nil:
 		return "wait until it is done, or continue in a copy with /fork"
-	case err == nil && unanswered:
+	case err == nil && s.Unfinished:
 		return "/resume continues"
 	}
 	return "/retry asks again"
+}
+
+// unfinished returns what an unfinished turn has left.
+func (u *ui) unfinished(ctx context.Context) (*home.TurnStatus, error) {
+	id, err := u.session()
+	if err != nil {
+		return &home.TurnStatus{}, nil
+	}
+	return u.o.Home.Turns.Status(ctx, home.SessionRequest{Session: id})
 }
 
 // status prints the state of the chat.

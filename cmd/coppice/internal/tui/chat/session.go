@@ -15,6 +15,7 @@ import (
 	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/render/terminal"
 	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store/lease"
 )
 
 // lastShown is how many entries of a conversation are shown when it is restored.
@@ -28,7 +29,7 @@ func (u *ui) greet(ctx context.Context) {
 	}
 	u.introduce()
 	u.print("")
-	u.pendingWork()
+	u.pendingWork(ctx)
 }
 
 // quiet is how long nothing is typed when all that was typed ahead has arrived.
@@ -226,8 +227,11 @@ func (u *ui) forget() {
 }
 
 // pendingWork says what a turn that ended in the middle has left.
-func (u *ui) pendingWork() {
-	calls, unanswered, err := u.chat.Unfinished()
+func (u *ui) pendingWork(ctx context.Context) {
+	left, err := u.unfinished(ctx)
+	if err == nil && left.Working != nil {
+		err = &lease.HeldError{Name: left.Session, Holder: *left.Working}
+	}
 	if err != nil {
 		u.fail(err)
 		return
@@ -237,32 +241,18 @@ func (u *ui) pendingWork() {
 		agent.CallAllowed: "it was approved, and never started", agent.CallRunning: "it was running; it may have done all, some or none of its work",
 		agent.CallElsewhere: "it was started on another branch",
 	}
-	for i := range calls {
-		u.print(callLine("→ ", &calls[i].Call, u.style()))
-		u.print("    " + u.paint(terminal.Yellow, states[calls[i].State]))
+	for i := range left.Pending {
+		u.print(callLine("→ ", &left.Pending[i].Call, u.style()))
+		u.print("    " + u.paint(terminal.Yellow, states[left.Pending[i].State]))
 	}
 	switch {
-	case len(calls) > 0:
-		u.note(fmt.Sprintf("  /resume continues with %s", render.Counted(len(calls), "unfinished call", "unfinished calls")))
-	case u.brokeOff():
+	case len(left.Pending) > 0:
+		u.note(fmt.Sprintf("  /resume continues with %s", render.Counted(len(left.Pending), "unfinished call", "unfinished calls")))
+	case left.Draft != "":
 		u.note("  the answer broke off here; /resume asks again")
-	case unanswered:
+	case left.Unfinished:
 		u.note("  the last message was not answered to the end; /resume asks again")
 	}
-}
-
-// brokeOff reports whether the conversation ends with what arrived of an answer before the
-// program died.
-func (u *ui) brokeOff() bool {
-	a := u.chat.Agent()
-	if a == nil {
-		return false
-	}
-	text, err := a.Draft()
-	if err != nil {
-		u.fail(err)
-	}
-	return text != ""
 }
 
 // drawInto prints what f draws.
@@ -296,7 +286,7 @@ func (u *ui) open(ctx context.Context, r home.ChatRequest) (c *home.Chat, typed 
 	opened := make(chan struct{})
 	go func() {
 		defer close(opened)
-		if c, err = u.o.Home.Chat(starting, r, u.hands()); err != nil {
+		if c, err = u.o.Home.Chat(starting, r, home.ChatHands{}); err != nil {
 			cancel(err)
 		}
 	}()

@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"strings"
-	"time"
 
 	"github.com/coppice-dev/coppice/agent"
+	"github.com/coppice-dev/coppice/home"
 	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/render/plain"
 	"github.com/coppice-dev/coppice/render/terminal"
@@ -27,18 +27,14 @@ const maxShell = 500
 
 // shell runs a command of the person, and adds it to the conversation.
 func (u *ui) shell(ctx context.Context, command string, tell bool) {
-	working, cancel := context.WithCancelCause(ctx)
-	j := &job{cancel: cancel, silent: true, began: time.Now(), events: make(chan agent.Event, 64), view: newView()}
-	j.view.doing = "running " + render.OneLine(command, 40)
-	u.job = j
 	var result agent.Result
-	go func() {
-		defer close(j.events)
-		defer cancel(nil)
-		watched := agent.WithProgress(working, func(text string) { j.events <- agent.Event{Type: agent.ToolUpdate, Text: text} })
-		result, j.err = u.chat.Shell(watched, command)
-	}()
-	j.after = func(err error) {
+	j := u.work(ctx, func(ctx context.Context, tell func(home.TurnEvent) error) (err error) {
+		watched := agent.WithProgress(ctx, func(text string) {
+			_ = tell(home.TurnEvent{Event: agent.Event{Type: agent.ToolUpdate, Text: text}})
+		})
+		result, err = u.chat.Shell(watched, command)
+		return err
+	}, func(err error) {
 		if err != nil && !errors.Is(err, context.Canceled) {
 			u.fail(err)
 			return
@@ -52,7 +48,8 @@ func (u *ui) shell(ctx context.Context, command string, tell bool) {
 			return
 		}
 		u.note("  the model sees this with your next message")
-	}
+	})
+	j.silent, j.view.doing = true, "running "+render.OneLine(command, 40)
 }
 
 func (u *ui) cmdOutput(context.Context, string) error {

@@ -2,17 +2,18 @@ package chat
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strings"
 
 	"github.com/coppice-dev/coppice/agent"
 	"github.com/coppice-dev/coppice/cmd/coppice/internal/tui/line"
+	"github.com/coppice-dev/coppice/home"
 	"github.com/coppice-dev/coppice/session"
 )
 
 // unheard is what the person said while the model works, until the model hears it.
 type unheard struct {
+	turn     *home.Turn
 	id, text string
 	images   []string // of /image; those that the text names are in it
 }
@@ -23,8 +24,7 @@ type unheard struct {
 func (u *ui) typeAhead(ctx context.Context, text string) {
 	_, isCommand := commandIn(text)
 	_, _, isShell := shellIn(text)
-	a := u.chat.Agent()
-	if isCommand || isShell || a == nil || len(u.queue) > 0 || len(u.chat.Mentions(text).Files) > 0 {
+	if isCommand || isShell || u.job.turn == nil || len(u.queue) > 0 || len(u.chat.Mentions(text).Files) > 0 {
 		u.queue = append(u.queue, text)
 		return
 	}
@@ -33,14 +33,14 @@ func (u *ui) typeAhead(ctx context.Context, text string) {
 		u.unsent(text, err)
 		return
 	}
-	switch id, err := a.Steer(ctx, content...); {
-	case errors.Is(err, agent.ErrIdle): // it is busy with something else, or has just ended
+	switch id, err := u.job.turn.Steer(ctx, content...); {
+	case home.KindOf(err) == home.KindConflict: // it is busy with something else, or has just ended
 		u.queue = append(u.queue, text)
 	case err != nil:
 		u.fail(err)
 		u.queue = append(u.queue, text)
 	default:
-		u.images, u.pasted, u.unheard = nil, nil, append(u.unheard, unheard{id, text, u.images})
+		u.images, u.pasted, u.unheard = nil, nil, append(u.unheard, unheard{u.job.turn, id, text, u.images})
 	}
 }
 
@@ -73,8 +73,8 @@ func (u *ui) echo(text string) {
 // images beside it. Words that the model has just been sent stay in the conversation.
 func (u *ui) takeBack() {
 	var texts []string
-	if a := u.chat.Agent(); a != nil && len(u.unheard) > 0 {
-		back, err := a.TakeBack(context.Background())
+	if len(u.unheard) > 0 {
+		back, err := u.unheard[0].turn.TakeBack(context.Background())
 		if err != nil {
 			u.fail(err)
 			return
