@@ -13,7 +13,6 @@ import (
 	"github.com/coppice-dev/coppice/provider"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/session/files"
-	"github.com/coppice-dev/coppice/store/lease"
 	"github.com/coppice-dev/coppice/store/vfs"
 	"github.com/coppice-dev/coppice/window"
 )
@@ -54,20 +53,14 @@ type ChatRequest struct {
 	Env []string `json:"env,omitempty"`
 }
 
-// ChatHands are what the program around a chat adds: its own Tools for the model, and what
-// happens to calls that need approval.
-type ChatHands struct {
-	Tools     []agent.Tool
-	Questions Questions
-}
-
 // Chat is a conversation between a person and a model: its turns are those of a home, and keep
 // the tools, their servers and the rules from one to the next. Its methods are for one goroutine;
 // those of a Turn may be called by several.
 type Chat struct {
 	home   *Home
 	r      ChatRequest
-	hands  ChatHands
+	asks   Questions
+	own    []agent.Tool // of the program around the chat
 	chosen *ChosenModel
 	counts modelCounter
 	c      *Conversation // nil until there is a session
@@ -75,8 +68,8 @@ type Chat struct {
 	turn   atomic.Pointer[Turn] // the last one
 	bare   bool                 // see newChat
 	dir    string               // where tools work
-	box    *Toolbox             // nil until it is needed
-	tools  []agent.Tool         // of the box, and those of hands
+	box    *toolbox             // nil until it is needed
+	tools  []agent.Tool         // of the box, and its own
 	named  []string             // the built-in tools among them, as they were asked for
 	// project is what the directory says about chats in it, or nil; broken is why it is not
 	// used if a file of it is wrong.
@@ -88,19 +81,20 @@ type Chat struct {
 	told  []MissingContent // what the user knows that the model is not sent
 }
 
-// Chat begins or continues a conversation with a model. Nothing is written before the first
-// message. Close the chat after use.
-func (h *Home) Chat(ctx context.Context, r ChatRequest, hands ChatHands) (*Chat, error) {
-	return h.newChat(ctx, r, hands, false)
+// Chat begins or continues a conversation with a model, which also gets the program's own tools.
+// Nothing is written before the first message. Close the chat after use; its turns end with it.
+func (h *Home) Chat(ctx context.Context, o TurnOptions, own ...agent.Tool) (*Chat, error) {
+	return h.newChat(ctx, &o, own, false)
 }
 
-// newChat is Chat. With bare, the model has no tools but those of hands, whatever the settings,
-// the project and the conversation say, and there need not be a directory.
-func (h *Home) newChat(ctx context.Context, r ChatRequest, hands ChatHands, bare bool) (*Chat, error) {
+// newChat is Chat. With bare, the model has no tools but its own, whatever the settings, the
+// project and the conversation say, and there need not be a directory.
+func (h *Home) newChat(ctx context.Context, o *TurnOptions, own []agent.Tool, bare bool) (*Chat, error) {
+	r := o.ChatRequest
 	if !files.IsText([]byte(r.System)) {
 		return nil, &session.Error{Op: "chat", Name: r.Session, Err: wrong("system", "the instructions are not text")}
 	}
-	chat := &Chat{home: h, r: r, hands: hands, tools: hands.Tools, bare: bare}
+	chat := &Chat{home: h, r: r, asks: o.Questions, own: own, tools: own, bare: bare}
 	if err := chat.open(ctx); err != nil {
 		return nil, errors.Join(err, chat.Close())
 	}
@@ -274,110 +268,6 @@ func (m *modelCounter) follow(model provider.Model) error {
 func (m *modelCounter) Name() string              { return (*m.now.Load()).Name() }
 func (m *modelCounter) CountText(text string) int { return (*m.now.Load()).CountText(text) }
 
-// Say adds what a person says, after the files that it mentions, and lets the model answer. The
-// session is created if there is none yet, and context files are loaded that are new or have
-// changed. An error means that nothing was said. The caller has to listen to the turn.
-func (c *Chat) Say(ctx context.Context, content []session.Content, mentioned ...string) (*Turn, error) {
-	return c.begin(ctx, "prompt", mentioned, func(ctx context.Context, a *agent.Agent) (*agent.Outcome, error) {
-		return a.Send(ctx, content...)
-	})
-}
-
-// Resume continues an unfinished turn or, with again, lets the model answer the last one again on
-// a new branch.
-func (c *Chat) Resume(ctx context.Context, again bool) (*Turn, error) {
-	if c.c == nil {
-		return nil, errNothingSaid
-	}
-	return c.begin(ctx, "resume", nil, resuming(again))
-}
-
-// Compact replaces the beginning of the conversation by a summary. Instructions say what the
-// summary should pay attention to; "" is the usual.
-func (c *Chat) Compact(ctx context.Context, instructions string) (*Turn, error) {
-	if c.c == nil {
-		return nil, errNothingSaid
-	}
-	return c.begin(ctx, "compact", nil, func(ctx context.Context, a *agent.Agent) (*agent.Outcome, error) {
-		_, err := a.Compact(ctx, instructions)
-		return nil, err
-	})
-}
-
-// begin begins a turn, which ends with ctx.
-func (c *Chat) begin(ctx context.Context, op string, mentioned []string, do turnFunc) (*Turn, error) {
-	if err := c.start(ctx, mentioned...); err != nil {
-		return nil, err
-	}
-	turn := c.home.newTurn(&TurnOptions{Questions: c.hands.Questions}, c)
-	if err := turn.begin(ctx, op, do); err != nil {
-		return nil, err
-	}
-	return turn, nil
-}
-
-// start makes the agent ready for the next turn: it creates the session if there is none yet,
-// takes the tools of MCP servers as they are by now, and loads context files that are new or have
-// changed, and the files that the next message mentions.
-func (c *Chat) start(ctx context.Context, mentioned ...string) error {
-	c.home.beforeWriting(ctx)
-	read, err := c.readFiles(ctx, mentioned)
-	if err != nil {
-		return err
-	}
-	if c.c == nil {
-		if err := c.create(ctx); err != nil {
-			return err
-		}
-	}
-	if c.agent == nil {
-		if err := c.equip(); err != nil {
-			return err
-		}
-	}
-	if err := c.takeChangedTools(); err != nil {
-		return err
-	}
-	for _, file := range read {
-		err := retry(c.c.Session, func() error {
-			_, err := files.Add(c.c.Session, file)
-			return err
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return c.tellMissing(ctx)
-}
-
-// tellMissing says what the model is not going to be sent because it cannot be read, once.
-func (c *Chat) tellMissing(ctx context.Context) error {
-	now, err := c.c.Context(session.ContextOptions{Shared: true})
-	if err != nil {
-		return err
-	}
-	var lost []MissingContent
-	for _, m := range missingIn(now.Problems) {
-		if !slices.Contains(c.told, m) {
-			lost = append(lost, m)
-		}
-	}
-	if len(lost) > 0 {
-		c.told = append(c.told, lost...)
-		c.home.notify(ctx, Notice{Kind: ContentMissing, Session: c.c.ID(), Lost: lost})
-	}
-	return nil
-}
-
-func (c *Chat) create(ctx context.Context) error {
-	made, err := c.home.Sessions.Create(ctx, CreateRequest{Title: c.r.Title, CWD: c.dir})
-	if err != nil {
-		return err
-	}
-	c.c, err = c.home.openSession(ctx, made.Session, session.Linked{})
-	return err
-}
-
 // Conversation returns the conversation of the chat, or nil if there is none yet. The chat
 // closes it.
 func (c *Chat) Conversation() *Conversation { return c.c }
@@ -445,7 +335,7 @@ func (c *Chat) SetTools(ctx context.Context, names ...string) error {
 }
 
 func (c *Chat) useTools(ctx context.Context, names []string) error {
-	box, err := c.Toolbox(ctx)
+	box, err := c.toolbox(ctx)
 	if err != nil {
 		return err
 	}
@@ -453,7 +343,7 @@ func (c *Chat) useTools(ctx context.Context, names []string) error {
 	if err != nil {
 		return err
 	}
-	list = append(list, c.hands.Tools...)
+	list = append(list, c.own...)
 	if c.agent != nil {
 		if err := c.agent.SetTools(list...); err != nil {
 			return err
@@ -480,7 +370,7 @@ func (c *Chat) takeChangedTools() error {
 	if err != nil {
 		return err
 	}
-	list = append(list, c.hands.Tools...)
+	list = append(list, c.own...)
 	if agent.SameTools(list, c.tools) {
 		return nil
 	}
@@ -488,9 +378,9 @@ func (c *Chat) takeChangedTools() error {
 	return c.agent.SetTools(list...)
 }
 
-// Toolbox returns the tools that the model may be given in the chat's directory, and the
-// rules for them. The chat closes it.
-func (c *Chat) Toolbox(ctx context.Context) (_ *Toolbox, err error) {
+// toolbox returns the tools that the model may be given in the chat's directory, and the rules for
+// them.
+func (c *Chat) toolbox(ctx context.Context) (_ *toolbox, err error) {
 	if c.box == nil {
 		r := c.equipped()
 		c.box, err = newToolbox(ctx, c.dir, &r, serversOf(&r, c.project), c.search, c.home.notify)
@@ -498,35 +388,14 @@ func (c *Chat) Toolbox(ctx context.Context) (_ *Toolbox, err error) {
 	return c.box, err
 }
 
-// Branch is Entries.Branch in the conversation of the chat. With summarise, its model writes a
-// summary of the branch that is left.
-func (c *Chat) Branch(ctx context.Context, entry string, summarise bool) (*BranchResult, error) {
-	if c.c == nil {
-		return nil, errNothingSaid
-	}
-	c.home.beforeWriting(ctx)
-	holder, err := c.agent.Holder(ctx)
-	if err == nil && holder != nil {
-		err = &lease.HeldError{Name: c.c.Handle, Holder: *holder}
-	}
-	if err == nil {
-		_, err = c.c.Refresh()
-	}
+// Allow adds rules, which all tools obey from now on, and returns those that allow calls by now. If
+// one is invalid, it adds none.
+func (c *Chat) Allow(ctx context.Context, rules ...string) ([]string, error) {
+	box, err := c.toolbox(ctx)
 	if err != nil {
 		return nil, err
 	}
-	r := BranchRequest{Session: c.c.Handle, Entry: entry}
-	if summarise {
-		r.Auto = &AutoRequest{}
-	}
-	result, err := c.home.branch(ctx, c.c, r, c.chosen)
-	if err != nil {
-		return nil, plainly("branch", c.c.Handle, err)
-	}
-	if err := c.agent.Close(); err != nil { // it would go back to where it was
-		return nil, err
-	}
-	return result, c.equip()
+	return box.allow(rules...)
 }
 
 // errNothingSaid means that a chat has no session yet.
@@ -567,18 +436,6 @@ func (c *Chat) Status(ctx context.Context) (s ChatStatus, err error) {
 	end, err := conversationEnd(c.c.Session, c.c.LeafID())
 	s.Branches, s.Branch = len(leaves), slices.Index(leaves, end)+1
 	return s, err
-}
-
-// Undo takes back the compaction in force.
-func (c *Chat) Undo() error {
-	if c.agent == nil {
-		return errNothingSaid
-	}
-	err := c.Explain(c.agent.Undo())
-	if errors.Is(err, session.ErrNotExist) {
-		return session.Invalidf("no compaction is in force, so there is nothing to undo")
-	}
-	return err
 }
 
 // Explain returns ErrRemoved in place of an error of the chat's agent which only says that

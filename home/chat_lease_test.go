@@ -42,7 +42,7 @@ func TestASecondChatIsToldWhoWorksThere(t *testing.T) {
 		}
 		return agent.Result{Text: "done"}, nil
 	}}
-	one = h.chat(home.ChatRequest{}, home.ChatHands{Tools: []agent.Tool{wait}})
+	one = h.chat(home.ChatRequest{}, wait)
 	h.tell(one, `call wait {}`)
 	if !ran {
 		t.Error("the tool did not run")

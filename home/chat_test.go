@@ -16,9 +16,9 @@ import (
 )
 
 // chat begins a chat that is closed at the end of the test.
-func (h *house) chat(r home.ChatRequest, hands ...home.ChatHands) *home.Chat {
+func (h *house) chat(r home.ChatRequest, own ...agent.Tool) *home.Chat {
 	h.Helper()
-	c, err := h.Chat(h.Context(), r, append(hands, home.ChatHands{})[0])
+	c, err := h.Chat(h.Context(), home.TurnOptions{ChatRequest: r, Questions: home.DenyThem}, own...)
 	if err != nil {
 		h.Fatal(err)
 	}
@@ -151,17 +151,13 @@ func TestAToolboxAllowsMoreOnTheWay(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
 	c := h.chat(home.ChatRequest{CWD: t.TempDir(), Deny: []string{"bash(rm *)"}})
-	box, err := c.Toolbox(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
 	if list := c.Tools(); len(list) != 0 {
 		t.Errorf("without being asked for: %v", list)
 	}
 	if err := c.SetTools(t.Context(), "hammer"); !errors.Is(err, session.ErrInvalid) {
 		t.Errorf("an unknown tool: %v", err)
 	}
-	err = c.SetTools(t.Context(), home.AllTools)
+	err := c.SetTools(t.Context(), home.AllTools)
 	list := c.Tools()
 	if err != nil || len(list) != len(tools.Names()) {
 		t.Fatalf("all tools: %d, %v", len(list), err)
@@ -172,20 +168,24 @@ func TestAToolboxAllowsMoreOnTheWay(t *testing.T) {
 	if asks, _ := bash.Ask(echo); !asks {
 		t.Error("nothing is allowed yet")
 	}
-	if err := box.Allow("bash(echo *)", "bash(rm *)"); err != nil {
+	rules, err := c.Allow(t.Context(), "bash(echo *)", "bash(rm *)")
+	if err != nil {
 		t.Fatal(err)
 	}
 	if asks, _ := bash.Ask(echo); asks {
-		t.Errorf("a tool that is in use does not obey a new rule; the rules are %q", box.Rules())
+		t.Errorf("a tool that is in use does not obey a new rule; the rules are %q", rules)
 	}
 	if got, err := bash.Run(t.Context(), remove); err != nil || !got.IsError || !strings.Contains(got.Text, "denies it") {
 		t.Errorf("a rule that denies: %+v, %v", got, err)
 	}
-	if err := box.Allow("bash("); !errors.Is(err, session.ErrInvalid) {
+	if _, err := c.Allow(t.Context(), "bash("); !errors.Is(err, session.ErrInvalid) {
 		t.Errorf("a rule that makes no sense: %v", err)
 	}
-	if err := box.Allow("read", "bsh"); !errors.Is(err, session.ErrInvalid) || slices.Contains(box.Rules(), "read") {
+	if _, err := c.Allow(t.Context(), "read", "bsh"); !errors.Is(err, session.ErrInvalid) {
 		t.Errorf("a rule for no tool: %v", err)
+	}
+	if rules, err := c.Allow(t.Context()); err != nil || slices.Contains(rules, "read") {
+		t.Errorf("the rules are %q, %v", rules, err)
 	}
 }
 
@@ -230,7 +230,7 @@ func TestToolsWorkInTheConversationsDirectory(t *testing.T) {
 		t.Fatal(err)
 	}
 	again.CWD = ""
-	if _, err := h.Chat(t.Context(), again, home.ChatHands{}); home.Describe(err).Field != "cwd" || !strings.Contains(err.Error(), dir) {
+	if _, err := h.Chat(t.Context(), home.TurnOptions{ChatRequest: again}); home.Describe(err).Field != "cwd" || !strings.Contains(err.Error(), dir) {
 		t.Errorf("in a directory that is gone: %v", err)
 	}
 	again.Tools = nil
@@ -241,7 +241,7 @@ func TestAToolboxRefusesRulesForToolsThatDoNotExist(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
 	for _, r := range []home.ChatRequest{{Deny: []string{"bsh"}}, {Allow: []string{"read,write"}}, {Allow: []string{"Read"}}, {Allow: []string{"github_push"}}} {
-		if _, err := h.Chat(t.Context(), r, home.ChatHands{}); !errors.Is(err, session.ErrInvalid) || !strings.Contains(err.Error(), "read, write, edit, bash, grep, glob, ls, fetch, search, task") {
+		if _, err := h.Chat(t.Context(), home.TurnOptions{ChatRequest: r}); !errors.Is(err, session.ErrInvalid) || !strings.Contains(err.Error(), "read, write, edit, bash, grep, glob, ls, fetch, search, task") {
 			t.Errorf("%v: %v", r, err)
 		}
 	}
@@ -252,7 +252,7 @@ func TestAModelSearchesTheHomeWithItsTool(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
 	h.tell(h.chat(home.ChatRequest{}), "the marigolds are orange")
-	c := h.chat(home.ChatRequest{Tools: []string{"search"}}, home.ChatHands{Questions: home.DenyThem})
+	c := h.chat(home.ChatRequest{Tools: []string{"search"}})
 	if got := h.tell(c, `call search {"query":"marigolds"}`); !strings.Contains(got, "orange") || strings.Contains(got, "query") { // it does not find itself
 		t.Errorf("the answer is %q", got)
 	}
@@ -361,7 +361,7 @@ func TestContextFilesOfAChat(t *testing.T) {
 	}
 	defer h.Close()
 	file := filepath.Join(t.TempDir(), "notes.md")
-	c, err := h.Chat(t.Context(), home.ChatRequest{Context: []string{file}}, home.ChatHands{})
+	c, err := h.Chat(t.Context(), home.TurnOptions{ChatRequest: home.ChatRequest{Context: []string{file}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,10 +20,10 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// Toolbox has the tools that the model of a chat may be given: the built-in ones, including
+// toolbox has the tools that the model of a chat may be given: the built-in ones, including
 // one that searches the home, and those of MCP servers. It may be used by several
 // goroutines at once.
-type Toolbox struct {
+type toolbox struct {
 	dir     string
 	own     []agent.Tool
 	servers []Tools
@@ -45,11 +45,11 @@ const (
 // newToolbox returns the tools for a directory, and starts the servers. An invalid rule is
 // session.ErrInvalid, and so is one for a tool that does not exist, unless its name has a *.
 // A server that does not start is left out, with a warning.
-func newToolbox(ctx context.Context, dir string, r *ChatRequest, servers []server, search tools.SearchFunc, notify func(context.Context, Notice)) (*Toolbox, error) {
+func newToolbox(ctx context.Context, dir string, r *ChatRequest, servers []server, search tools.SearchFunc, notify func(context.Context, Notice)) (*toolbox, error) {
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 		return nil, wrongAs("cwd", fmt.Errorf("there is no directory %s here; name the one in which tools should work", dir))
 	}
-	b := &Toolbox{dir: dir, allowed: slices.Clone(r.Allow)}
+	b := &toolbox{dir: dir, allowed: slices.Clone(r.Allow)}
 	var err error
 	if b.rules, err = tools.NewRules(dir, r.Allow, r.Deny); err != nil {
 		return nil, b.wrong(r, err, func(*tools.Rules) error { return nil })
@@ -86,7 +86,7 @@ func newToolbox(ctx context.Context, dir string, r *ChatRequest, servers []serve
 }
 
 // wrong names the field with the invalid rule.
-func (b *Toolbox) wrong(r *ChatRequest, why error, check func(*tools.Rules) error) error {
+func (b *toolbox) wrong(r *ChatRequest, why error, check func(*tools.Rules) error) error {
 	rules, err := tools.NewRules(b.dir, r.Allow, nil)
 	if err != nil || check(rules) != nil {
 		return wrongAs("allow", why)
@@ -95,7 +95,7 @@ func (b *Toolbox) wrong(r *ChatRequest, why error, check func(*tools.Rules) erro
 }
 
 // names returns the names of all tools that there are, in use or not.
-func (b *Toolbox) names() []string {
+func (b *toolbox) names() []string {
 	names := tools.Names()
 	var lists [][]agent.Tool
 	for _, s := range b.servers {
@@ -173,7 +173,7 @@ func serversOf(r *ChatRequest, p *Project) (all []server) {
 }
 
 // close ends the servers.
-func (b *Toolbox) close() error {
+func (b *toolbox) close() error {
 	var errs []error
 	for _, s := range b.servers {
 		errs = append(errs, s.Close())
@@ -183,7 +183,7 @@ func (b *Toolbox) close() error {
 
 // tools returns the built-in tools with some names, or AllTools, and those of the servers.
 // They obey the rules of the toolbox, also those that are added later.
-func (b *Toolbox) tools(names []string) ([]agent.Tool, error) {
+func (b *toolbox) tools(names []string) ([]agent.Tool, error) {
 	switch {
 	case slices.Contains(names, NoTools):
 		names = nil
@@ -246,8 +246,9 @@ func (c *Chat) presentTurn() (ids []string, err error) {
 	return ids, nil
 }
 
-// Allow adds rules, which all tools obey from now on. If one is invalid, it adds none.
-func (b *Toolbox) Allow(rules ...string) error {
+// allow adds rules, which all tools obey from now on, and returns those that allow calls by now. If
+// one is invalid, it adds none.
+func (b *toolbox) allow(rules ...string) ([]string, error) {
 	alone, err := tools.NewRules(b.dir, rules, nil)
 	if err == nil {
 		err = alone.Check(b.names())
@@ -256,18 +257,18 @@ func (b *Toolbox) Allow(rules ...string) error {
 		err = b.rules.Allow(rules[i])
 	}
 	if err != nil {
-		return session.Invalidf("%w", err)
+		return nil, session.Invalidf("%w", err)
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.allowed = append(b.allowed, rules...)
-	return nil
+	return slices.Clone(b.allowed), nil
 }
 
 // edits returns the changes to files that a call asks for, or nil if it does something else.
 // For a call of a built-in tool, they have line numbers and the lines around them, as the
 // file is now.
-func (b *Toolbox) edits(call agent.Call) []render.Edit {
+func (b *toolbox) edits(call agent.Call) []render.Edit {
 	edits := render.Edits(session.ToolUseJSON(call.ID, call.Name, call.Input).ToolUse)
 	before, after, ok := tools.Preview(b.dir, call)
 	if ok && len(edits) == 1 {
@@ -277,17 +278,10 @@ func (b *Toolbox) edits(call agent.Call) []render.Edit {
 }
 
 // allows reports whether the rules allow a call by now.
-func (b *Toolbox) allows(call agent.Call) bool {
+func (b *toolbox) allows(call agent.Call) bool {
 	d, _ := b.rules.Decide(call)
 	return d == agent.Allow
 }
 
 // rulesFor returns the rules that allow calls like this one, or why there are none.
-func (b *Toolbox) rulesFor(call agent.Call) ([]string, error) { return b.rules.RulesFor(call) }
-
-// Rules returns the rules that allow calls by now.
-func (b *Toolbox) Rules() []string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return slices.Clone(b.allowed)
-}
+func (b *toolbox) rulesFor(call agent.Call) ([]string, error) { return b.rules.RulesFor(call) }

@@ -55,11 +55,11 @@ func TestErrorsNameTheField(t *testing.T) {
 			return err
 		}},
 		{"thinking", `thinking is "deep"; it must be one of off, minimal`, func(ctx context.Context) error {
-			_, err := h.Chat(ctx, home.ChatRequest{Thinking: "deep"}, home.ChatHands{})
+			_, err := h.Chat(ctx, home.TurnOptions{ChatRequest: home.ChatRequest{Thinking: "deep"}})
 			return err
 		}},
 		{"deny", `deny: the rule "bsh": there is no such tool`, func(ctx context.Context) error {
-			_, err := h.Chat(ctx, home.ChatRequest{Allow: []string{"read"}, Deny: []string{"bsh"}}, home.ChatHands{})
+			_, err := h.Chat(ctx, home.TurnOptions{ChatRequest: home.ChatRequest{Allow: []string{"read"}, Deny: []string{"bsh"}}})
 			return err
 		}},
 		{"last", "last is -5; it must not be negative", func(ctx context.Context) error {

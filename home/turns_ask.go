@@ -101,7 +101,7 @@ func (r *Turn) answer(a *ApproveRequest, d agent.Decision) (*ApproveResult, erro
 		return nil, &session.Error{Op: "approve", Name: r.name, Kind: session.ErrNotExist, Err: fmt.Errorf("the turn is not asking about a call %q", a.Call)}
 	}
 	if len(a.Rules) > 0 {
-		if err := r.box.Allow(a.Rules...); err != nil {
+		if _, err := r.box.allow(a.Rules...); err != nil {
 			return nil, wrongAs("rules", err)
 		}
 	}

@@ -157,7 +157,7 @@ type Turn struct {
 
 	mu       sync.Mutex // guards what follows
 	name     string     // of the conversation; "" if it has none yet
-	box      *Toolbox   // nil if there are no tools
+	box      *toolbox   // nil if there are no tools
 	dir      string     // where they work
 	question *turnQuestion
 	ending   *TurnEvent // what the agent said last
@@ -249,7 +249,7 @@ func (r *Turn) run(ctx context.Context, op string, do turnFunc) {
 	result := &TurnResult{Session: r.name}
 	chat, err := r.chat, error(nil)
 	if chat == nil {
-		if chat, err = r.home.newChat(ctx, r.options.ChatRequest, ChatHands{}, r.bare); err == nil {
+		if chat, err = r.home.newChat(ctx, r.options, nil, r.bare); err == nil {
 			defer chat.Close() // what was done is in the log, whatever it returns
 			chat.turn.Store(r)
 			err = chat.start(ctx)

@@ -586,7 +586,10 @@ func TestATurnIsStoppedAndSteered(t *testing.T) {
 func TestTheTurnsOfAChatAreThoseOfItsHome(t *testing.T) {
 	t.Parallel()
 	h, dir := newHouse(t), t.TempDir()
-	c := h.chat(bash(dir).ChatRequest)
+	c, err := h.Chat(t.Context(), bash(dir))
+	if err != nil {
+		t.Fatal(err)
+	}
 	begin := func(ctx context.Context, text string) *home.Turn {
 		t.Helper()
 		turn, err := c.Say(ctx, []session.Content{session.Text(text)})

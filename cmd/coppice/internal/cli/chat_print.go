@@ -38,7 +38,7 @@ func (a *app) printChat(ctx context.Context, args []string, isTyped bool, f *cha
 // chatOnce sends a message and prints the answer. typed is the part of it in which files can be
 // mentioned: what is piped is not the word of the person.
 func (a *app) chatOnce(ctx context.Context, h *home.Home, text, typed string, f *chatFlags) error {
-	c, err := h.Chat(ctx, f.request, home.ChatHands{Questions: home.DenyThem}) // printedAnswer says so
+	c, err := h.Chat(ctx, home.TurnOptions{ChatRequest: f.request, Questions: home.DenyThem}) // printedAnswer says so
 	if err != nil {
 		return err
 	}

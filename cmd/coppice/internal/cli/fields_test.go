@@ -130,7 +130,6 @@ var besides = []any{
 	home.SessionRequest{},
 	home.SessionNamesRequest{},
 	home.EntryNamesRequest{},
-	home.ChatHands{},   // which is no request
 	home.BlobRequest{}, // for other programs: commands read the entry that has the content
 	// For faces that show a part at a time: commands print the whole.
 	home.RowsRequest{},

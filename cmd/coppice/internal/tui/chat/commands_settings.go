@@ -238,16 +238,15 @@ func (u *ui) cmdTools(ctx context.Context, list string) (err error) {
 }
 
 func (u *ui) cmdApprove(ctx context.Context, rule string) error {
-	box, err := u.chat.Toolbox(ctx)
+	var more []string
+	if rule != "" {
+		more = []string{rule}
+	}
+	rules, err := u.chat.Allow(ctx, more...)
 	if err != nil {
 		return err
 	}
-	if rule != "" {
-		if err := box.Allow(rule); err != nil {
-			return err
-		}
-	}
-	if rules := box.Rules(); len(rules) > 0 {
+	if len(rules) > 0 {
 		u.note("  allowed without asking: " + strings.Join(rules, ", "))
 	}
 	if rule != "" {

@@ -286,7 +286,7 @@ func (u *ui) open(ctx context.Context, r home.ChatRequest) (c *home.Chat, typed 
 	opened := make(chan struct{})
 	go func() {
 		defer close(opened)
-		if c, err = u.o.Home.Chat(starting, r, home.ChatHands{}); err != nil {
+		if c, err = u.o.Home.Chat(starting, home.TurnOptions{ChatRequest: r}); err != nil {
 			cancel(err)
 		}
 	}()
