@@ -10,6 +10,10 @@ type Event = { type: string, session: string, update?: { type: string, text?: st
 type Asked = { call: Call, question: Question }
 type Decision = { decision: "allow" | "deny", reason?: string } | { rules: string[] }
 
+/** used is what the turns of a conversation have used in this tab: the next ones are like them. */
+const used = new Map<string, { tools: boolean, allow: string[] }>()
+const usedIn = (id?: string) => used.get(id ?? "") ?? { tools: false, allow: [] }
+
 /** Composer is below a conversation. What is said arrives in the transcript by itself; only what is not in the log yet is shown here. */
 export function Composer({ id }: { id?: string }) {
   const box = useRef<HTMLTextAreaElement>(null)
@@ -18,10 +22,19 @@ export function Composer({ id }: { id?: string }) {
   const [thinking, setThinking] = useState("")
   const [asks, setAsks] = useState<Asked[]>([])
   const session = useRef(id), tools = useRef<HTMLInputElement>(null), me = useContext(Who)
-  const stop = useRef<AbortController>(undefined), allowed = useRef<string[]>([])
+  const stop = useRef<AbortController>(undefined), left = useRef(false)
   const on = (e: Event) => {
+    if (left.current) return
     session.current = e.session || session.current
     switch (e.type) {
+      case "turn_start":
+        if (id) break
+        // The conversation exists now, and its own composer goes on with the turn. This one stays
+        // connected: a turn that nobody hears leaves its questions for later.
+        left.current = true
+        used.set(e.session, { tools: !!tools.current?.checked, allow: [] })
+        go(path`/s/${e.session}`)
+        break
       case "message_start": case "message_dropped": case "message_end": setText(""); setThinking(""); break
       case "message_update":
         if (e.update?.type === "text") setText((t) => t + (e.update!.text ?? ""))
@@ -41,7 +54,7 @@ export function Composer({ id }: { id?: string }) {
         if (m.event === "message") on(m.data.event)
         if (m.event === "error") failed = m.data.error
       })
-      if (failed) say(failed.detail ?? failed.message ?? "the turn failed")
+      if (failed && !left.current) say(failed.detail ?? failed.message ?? "the turn failed")
     } catch (e) {
       if (!stop.current.signal.aborted && (e as { status?: number }).status !== 404) complain(e as Error)
     }
@@ -49,11 +62,11 @@ export function Composer({ id }: { id?: string }) {
     setText("")
     setThinking("")
     setAsks([])
-    if (!id && session.current) go(path`/s/${session.current}`)
   }
   useEffect(() => { // a turn that runs already
     if (id) void isRunning(id).then((runs) => { if (runs) void listen("GET", path`/v1/sessions/${id}/turn/events`) })
-    return () => stop.current?.abort()
+    else box.current!.focus()
+    return () => { if (!left.current) stop.current?.abort() }
   }, [id])
   const send = (e?: SubmitEvent) => {
     e?.preventDefault()
@@ -61,13 +74,15 @@ export function Composer({ id }: { id?: string }) {
     if (!words) return
     box.current!.value = ""
     if (busy && session.current) { post(path`/v1/sessions/${session.current}/turn/steer`, { text: words }).catch(complain); return }
-    void listen("POST", "/v1/turns", { ...(id ? { session: id } : {}), text: words, ...(tools.current?.checked ? { tools: ["all"], allow: allowed.current } : {}) })
+    const own = { tools: !!tools.current?.checked, allow: usedIn(id).allow }
+    if (id) used.set(id, own)
+    void listen("POST", "/v1/turns", { ...(id ? { session: id } : {}), text: words, ...(own.tools ? { tools: ["all"], allow: own.allow } : {}) })
   }
   const keyed = (e: KeyboardEvent) => { if (e.key === "Enter" && !e.shiftKey && !e.isComposing) { e.preventDefault(); send() } }
   const decide = async (call: Call, d: Decision) => {
     try {
       const { waiting } = await post<{ waiting?: boolean }>(path`/v1/sessions/${session.current!}/turn/approve`, { call: call.id, ...d })
-      if ("rules" in d) allowed.current.push(...d.rules)
+      if (id && "rules" in d) used.set(id, { ...usedIn(id), allow: [...usedIn(id).allow, ...d.rules] })
       if (waiting) say("Allowed from now on; that does not cover this call, so it still waits")
       else setAsks((a) => a.filter((x) => x.call !== call))
     } catch (e) { complain(e as Error) }
@@ -78,7 +93,7 @@ export function Composer({ id }: { id?: string }) {
     {asks.map((one) => <Ask key={one.call.id} {...one} decide={(d) => void decide(one.call, d)} />)}
     <form onSubmit={send}><textarea id="say" ref={box} rows={2} onKeyDown={keyed} aria-label="Say something" placeholder={busy ? "Say something while the model works" : "Say something (Enter sends, Shift+Enter is a new line)"} />
       <button class="main">{busy ? "Steer" : "Send"}</button>{busy && session.current && <button type="button" onClick={() => post(path`/v1/sessions/${session.current!}/turn/cancel`, {}).catch(complain)}>Stop</button>}</form>
-    {me.tools && <label class="facts"><input type="checkbox" ref={tools} /> with tools, which work on the machine of the server</label>}
+    {me.tools && <label class="facts"><input type="checkbox" ref={tools} defaultChecked={usedIn(id).tools} /> with tools, which work on the machine of the server</label>}
   </div>
 }
 

@@ -438,7 +438,8 @@ test("what others say does not move what one reads", async (t) => {
 
 test("one talks to a model, and decides about its calls", async (t) => {
   const page = await open(t, "/new")
-  await page.fill("#say", "Hello there")
+  await page.locator("#say:focus").waitFor()
+  await page.keyboard.type("Hello there")
   await page.keyboard.press("Enter")
   await page.locator("article.assistant", { hasText: "I heard: Hello there" }).waitFor()
   assert.match(page.url(), /\/s\//)
@@ -454,7 +455,7 @@ test("one talks to a model, and decides about its calls", async (t) => {
   await ask("please run it, no")
   await asked.getByLabel("Why it is denied").fill("not on a Monday")
   await button("Deny").click()
-  await page.locator("article.assistant", { hasText: "not on a Monday" }).waitFor()
+  await page.locator("article.assistant", { hasText: "not on a Monday" }).last().waitFor()
   await ask("please run it once more")
   await button("Allow from now on…").click()
   const rules = asked.getByRole("textbox"), own = await rules.inputValue()
@@ -470,6 +471,19 @@ test("one talks to a model, and decides about its calls", async (t) => {
   await page.getByRole("link", { name: "Context" }).click()
   await page.getByText("100 tokens sent, 40% from the cache").first().waitFor()
   await isAccessible(page, "context")
+})
+
+test("a new conversation has its place while the model works", async (t) => {
+  const page = await open(t, "/new")
+  await page.getByLabel("with tools").check()
+  await page.fill("#say", "please run it")
+  await page.keyboard.press("Enter")
+  await page.getByRole("alertdialog").waitFor()
+  assert.match(page.url(), /\/s\//)
+  await page.locator("article.user", { hasText: "please run it" }).waitFor()
+  assert.ok(await page.getByLabel("with tools").isChecked())
+  await page.getByRole("alertdialog").getByRole("button", { name: "Allow", exact: true }).click()
+  await page.locator("article.assistant", { hasText: "I heard: it-ran" }).waitFor()
 })
 
 test("images are drawn", async (t) => {
