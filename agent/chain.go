@@ -83,8 +83,8 @@ func (k *Keeper) lastPart() (*boundary.Part, error) {
 	if err != nil {
 		return nil, err
 	}
-	path, err := link.PathTo("")
-	return boundary.Read(link.Header(), path), errors.Join(err, link.Close())
+	part, err := boundary.Read(k.ctx, link)
+	return part, errors.Join(err, link.Close())
 }
 
 // continueWith continues the conversation, whose last session is part, in another one: for a

@@ -298,11 +298,10 @@ func (h *Home) continueAgain(ctx context.Context, id string) (next string, err e
 		return "", err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	path, err := s.PathTo("")
+	part, err := boundary.Read(ctx, s)
 	if err != nil {
 		return "", err
 	}
-	part := boundary.Read(s.Header(), path)
 	created, err := s.Continue(part.Carry(len(part.Entries), nil)...)
 	if errors.Is(err, session.ErrExist) {
 		return s.Continuation()

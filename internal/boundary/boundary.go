@@ -3,6 +3,8 @@
 package boundary
 
 import (
+	"context"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -16,17 +18,21 @@ import (
 // The last of each type counts.
 const CustomSettings = "coppice.conversation"
 
-// Part is a session of a conversation.
+// Part is a session of a conversation, up to an entry.
 type Part struct {
 	ID      string
 	Entries []session.Entry // the messages on its path
 	Copies  int             // how many of them are copies: those that it begins with
-	Pairs   *session.Pairs
+	Pairs   session.Pairs
 	Cleared map[string]bool // messages that edits removed from the context
 	Before  Origin
-	Own     Amount // tokens of the messages that are no copies
-	// Settings are the title and what else holds for the conversation.
-	Settings []session.Entry
+	Marker  *session.Entry // what ends the copies, or nil
+
+	given    map[string]bool          // the ids of what it begins with, on its path or not
+	settings map[string]session.Entry // the title and what else holds for the conversation, the last of each
+	edits    []session.Entry
+	own      Amount // tokens of the first counted of Entries, without copies
+	counted  int
 }
 
 // Origin is what a session knows about the sessions before it.
@@ -68,41 +74,104 @@ func Estimate(e *session.Entry) int {
 	return window.CountEntry(fallback, "", &session.Entry{Type: session.TypeMessage, Message: &m}).Tokens
 }
 
-// Read returns the session with a header and a path.
-func Read(h session.Header, path []session.Entry) *Part {
-	p := &Part{ID: h.ID, Pairs: &session.Pairs{}, Before: Origin{Root: h.ID, Created: h.CreatedAt}}
-	isMarked := h.Relation != session.RelationContinuation
-	settings := make(map[string]session.Entry)
-	var edits []session.Entry
+// Read returns a session up to its leaf.
+func Read(ctx context.Context, s *session.Session) (*Part, error) {
+	p, err := New(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	path, err := s.WithContext(ctx).PathTo("")
 	for i := range path {
-		e := &path[i]
-		switch {
-		case e.Message != nil:
-			p.Pairs.Add(e)
-			p.Entries = append(p.Entries, *e)
-		case e.Continues != nil && !isMarked:
-			isMarked, p.Copies, p.Before = true, len(p.Entries), OriginOf(e.Continues)
-		case e.SessionInfo != nil:
-			settings[""] = *e
-		case e.Custom != nil && strings.HasPrefix(e.Custom.CustomType, CustomSettings):
-			settings[e.Custom.CustomType] = *e
-		case e.ContextEdit != nil, e.Revert != nil:
-			edits = append(edits, *e)
-		}
+		p.Add(&path[i])
 	}
-	for i := range p.Entries[p.Copies:] {
-		p.Own.Add(&p.Entries[p.Copies+i])
-	}
-	for _, of := range slices.Sorted(maps.Keys(settings)) {
-		p.Settings = append(p.Settings, settings[of])
-	}
-	p.Cleared = ClearedBy(edits)
-	return p
+	return p, err
 }
 
-// ClearedBy returns the messages that edits and reverts of a path leave out of the context. Of
+// New returns a session before the first entry of its path.
+func New(ctx context.Context, s *session.Session) (*Part, error) {
+	h := s.Header()
+	p := &Part{ID: s.ID(), Before: Origin{Root: s.ID(), Created: h.CreatedAt}, settings: make(map[string]session.Entry)}
+	if h.Relation != session.RelationContinuation {
+		return p, nil
+	}
+	// A path may go back to a copy, and then it does not have the marker.
+	p.given = make(map[string]bool)
+	for e, err := range s.WithContext(ctx).Entries() {
+		if err != nil {
+			return nil, err
+		}
+		if e.Continues != nil {
+			p.Marker, p.Before = &e, OriginOf(e.Continues)
+			break
+		}
+		p.given[e.ID] = true
+	}
+	if p.Before.Created.IsZero() || p.Marker == nil {
+		return p, p.traceBack(ctx, s)
+	}
+	return p, nil
+}
+
+// traceBack finds out from the sessions before what the marker does not say, because another
+// program wrote the session, or because it was lost.
+func (p *Part) traceBack(ctx context.Context, s *session.Session) error {
+	clear(p.given)
+	c, err := s.FindChain(ctx, nil)
+	if err != nil {
+		return err
+	}
+	c.Links = c.Links[:slices.Index(c.Links, p.ID)+1]
+	whole, err := session.OpenChain(ctx, s.Store(), c, nil)
+	if err != nil {
+		return err
+	}
+	path, err := whole.PathTo("")
+	p.Before = Origin{Root: c.ID, Created: whole.Header().CreatedAt}
+	for i := range path {
+		e := &path[i]
+		if whole.SessionOf(e.ID) == p.ID {
+			continue
+		}
+		p.given[e.ID] = true
+		if e.Message != nil {
+			p.Before.Messages++
+			p.Before.Tokens.Add(e)
+		}
+	}
+	return errors.Join(err, whole.Close())
+}
+
+// Add adds the next entry of the path.
+func (p *Part) Add(e *session.Entry) {
+	switch {
+	case e.Message != nil:
+		if p.given[e.ID] {
+			p.Copies++
+		}
+		p.Pairs.Add(e)
+		p.Entries = append(p.Entries, *e)
+	case e.SessionInfo != nil:
+		p.settings[""] = *e
+	case e.Custom != nil && strings.HasPrefix(e.Custom.CustomType, CustomSettings):
+		p.settings[e.Custom.CustomType] = *e
+	case e.ContextEdit != nil, e.Revert != nil:
+		p.edits = append(p.edits, *e)
+		p.Cleared = clearedBy(p.edits)
+	}
+}
+
+// Own returns the tokens of the messages that are no copies. Each message is counted once, when
+// the number is needed.
+func (p *Part) Own() Amount {
+	for p.counted = max(p.counted, p.Copies); p.counted < len(p.Entries); p.counted++ {
+		p.own.Add(&p.Entries[p.counted])
+	}
+	return p.own
+}
+
+// clearedBy returns the messages that edits and reverts of a path leave out of the context. Of
 // the edits of a message that were not taken back, the last one counts.
-func ClearedBy(edits []session.Entry) map[string]bool {
+func clearedBy(edits []session.Entry) map[string]bool {
 	cleared, reverted := make(map[string]bool), session.RevertedIn(edits)
 	for i := range edits {
 		if e := edits[i].ContextEdit; e != nil && !reverted[edits[i].ID] {
@@ -147,7 +216,10 @@ func (p *Part) goesOn(e *session.Entry) bool {
 // all CONTEXT messages, and of whatever an unfinished turn needs to go on; and the marker. next is
 // the message that the continuation is for, or nil.
 func (p *Part) Carry(limit int, next *session.Entry) []session.Entry {
-	entries := slices.Clone(p.Settings)
+	var entries []session.Entry
+	for _, of := range slices.Sorted(maps.Keys(p.settings)) {
+		entries = append(entries, p.settings[of])
+	}
 	for _, category := range []window.Category{window.System, window.Context} {
 		for i := range p.Entries {
 			if e := &p.Entries[i]; window.CategoryOf(e) == category && !p.Cleared[e.ID] {
@@ -165,7 +237,7 @@ func (p *Part) Carry(limit int, next *session.Entry) []session.Entry {
 
 // marker returns the entry that says what the continuation continues and what came before.
 func (p *Part) marker() session.Entry {
-	earlier := p.Before.Tokens.Plus(p.Own)
+	earlier := p.Before.Tokens.Plus(p.Own())
 	return session.Entry{Type: session.TypeContinues, Continues: &session.ContinuesEntry{
 		Session: p.ID, Original: p.Before.Root, Created: p.Before.Created.UTC(),
 		Messages: p.Before.Messages + len(p.Entries) - p.Copies, Tokens: earlier.Counted, Estimated: earlier.Estimated,
