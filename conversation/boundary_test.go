@@ -66,7 +66,7 @@ func TestBoundary(t *testing.T) {
 			"a call delays the boundary until its result", 2,
 			[]conversation.Message{user("1"), call("a"), result("a", "x"), assistant("2"), user("3")},
 			func(ids []string) [][]string {
-				return [][]string{{"user: 1", "assistant: call a", "tool: result a"}, {marker(ids[0]), "user: 1", "assistant: 2", "user: 3"}}
+				return [][]string{{"user: 1", "assistant: call a", "tool: result a"}, {"user: 1", marker(ids[0]), "assistant: 2"}, {marker(ids[1]), "user: 3"}}
 			},
 		},
 		{
@@ -84,10 +84,10 @@ func TestBoundary(t *testing.T) {
 			func(ids []string) [][]string {
 				return [][]string{
 					{"user: 1", "assistant: call a", "tool: result a"},
-					{marker(ids[0]), "user: 1", "assistant: call b", "tool: result b"},
-					{marker(ids[1]), "user: 1", "assistant: call c", "tool: result c"},
-					{marker(ids[2]), "user: 1", "assistant: call d", "tool: result d"},
-					{marker(ids[3]), "user: 1", "assistant: 2"},
+					{"user: 1", marker(ids[0]), "assistant: call b", "tool: result b"},
+					{"user: 1", marker(ids[1]), "assistant: call c", "tool: result c"},
+					{"user: 1", marker(ids[2]), "assistant: call d", "tool: result d"},
+					{"user: 1", marker(ids[3]), "assistant: 2"},
 				}
 			},
 		},
@@ -97,8 +97,9 @@ func TestBoundary(t *testing.T) {
 			func(ids []string) [][]string {
 				return [][]string{
 					{"system: a", "system: b"},
-					{"system: a", "system: b", marker(ids[0]), "user: 1", "assistant: 2", "user: 3", "assistant: 4"},
-					{"system: a", "system: b", marker(ids[1]), "user: 5"},
+					{"system: a", "system: b", marker(ids[0]), "user: 1", "assistant: 2"},
+					{"system: a", "system: b", marker(ids[1]), "user: 3", "assistant: 4"},
+					{"system: a", "system: b", marker(ids[2]), "user: 5"},
 				}
 			},
 		},
@@ -186,16 +187,17 @@ func TestContinuationTakesTheTurnAlong(t *testing.T) {
 		limit    int
 		messages []conversation.Message
 		carried  []string
+		own      []string // said in the continuation already
 	}{
-		{"a question without an answer", 100, []conversation.Message{user("1"), assistant("2"), user("3")}, []string{"user: 3"}},
-		{"a call that waits", 100, []conversation.Message{user("1"), call("a")}, []string{"user: 1", "assistant: call a"}},
-		{"a result without an answer", 100, []conversation.Message{user("1"), call("a"), result("a", "x")}, []string{"user: 1", "assistant: call a", "tool: result a"}},
-		{"one of two results", 100, []conversation.Message{user("1"), both("a", "b"), result("a", "x")}, []string{"user: 1", "assistant: call acall b", "tool: result a"}},
-		{"nothing in flight", 100, []conversation.Message{user("1"), assistant("2")}, nil},
-		{"nobody asked", 100, []conversation.Message{call("a")}, []string{"assistant: call a"}},
-		{"nobody asked or called", 100, []conversation.Message{assistant("1")}, nil},
-		{"a long turn", 2, []conversation.Message{user("1"), call("a"), result("a", "x"), call("b")}, []string{"user: 1", "assistant: call b"}},
-		{"a long turn without a call", 2, []conversation.Message{user("1"), call("a"), result("a", "x")}, []string{"user: 1"}},
+		{"a question without an answer", 100, []conversation.Message{user("1"), assistant("2"), user("3")}, []string{"user: 3"}, nil},
+		{"a call that waits", 100, []conversation.Message{user("1"), call("a")}, []string{"user: 1", "assistant: call a"}, nil},
+		{"a result without an answer", 100, []conversation.Message{user("1"), call("a"), result("a", "x")}, []string{"user: 1", "assistant: call a", "tool: result a"}, nil},
+		{"one of two results", 100, []conversation.Message{user("1"), both("a", "b"), result("a", "x")}, []string{"user: 1", "assistant: call acall b", "tool: result a"}, nil},
+		{"nothing in flight", 100, []conversation.Message{user("1"), assistant("2")}, nil, nil},
+		{"nobody asked", 100, []conversation.Message{call("a")}, []string{"assistant: call a"}, nil},
+		{"nobody asked or called", 100, []conversation.Message{assistant("1")}, nil, nil},
+		{"a long turn", 2, []conversation.Message{user("1"), call("a"), result("a", "x"), call("b")}, []string{"user: 1"}, []string{"assistant: call b"}},
+		{"a long turn without a call", 2, []conversation.Message{user("1"), call("a"), result("a", "x")}, []string{"user: 1"}, nil},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -203,7 +205,7 @@ func TestContinuationTakesTheTurnAlong(t *testing.T) {
 			m := newManager(t, "", tt.limit)
 			id := say(t, m, "", tt.messages...)
 			next := must(m.CreateContinuationSession(must(m.LoadSession(id))(t)))(t)
-			want := append([]string{marker(id)}, tt.carried...)
+			want := slices.Concat(tt.carried, []string{marker(id)}, tt.own)
 			if diff := cmp.Diff(want, texts(next.Messages)); diff != "" {
 				t.Error(diff)
 			}
@@ -546,7 +548,7 @@ func TestStrangeChains(t *testing.T) {
 	wantError(t, err, session.ErrCorrupt)
 }
 
-// What is carried on and on is still known by its first id.
+// What is copied again and again keeps its id.
 func TestCopiesOfCopies(t *testing.T) {
 	t.Parallel()
 	m := newManager(t, "", 1)
@@ -557,7 +559,7 @@ func TestCopiesOfCopies(t *testing.T) {
 		t.Fatalf("%d links", len(c.Links))
 	}
 	for _, l := range c.Links[1:] {
-		if first := must(m.LoadSession(l.ID))(t).Messages[0]; first.Metadata[session.MetaCarried] != original || first.ID == original {
+		if first := must(m.LoadSession(l.ID))(t).Messages[0]; first.ID != original || first.Text() != "s" {
 			t.Errorf("%+v", first)
 		}
 	}

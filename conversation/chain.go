@@ -55,63 +55,6 @@ func (m *Sessions) chain(id string) (session.Linked, error) {
 	return session.FindChain(m.context(), m.store, l.id, nil)
 }
 
-// walkBack calls visit with the links of a chain, last one first, each locked, until visit
-// returns false. Missing links are skipped.
-func (m *Sessions) walkBack(id string, visit func(*link) bool) error {
-	l, err := m.tail(id)
-	if err != nil {
-		return err
-	}
-	var earlier []string // the sessions before, looked up once a link was missing
-	for seen := map[string]bool{}; ; {
-		seen[l.id] = true
-		if err := m.lock(l); err != nil {
-			m.release(l)
-			return err
-		}
-		goOn := visit(l)
-		l.mu.Unlock()
-		at, header := l.id, l.header
-		m.release(l)
-		parent := header.ParentSession
-		if !goOn || header.Relation != session.RelationContinuation || seen[parent] {
-			return nil
-		}
-		l, err = m.acquire(parent)
-		if err == nil && !leavesRoom(header, l.header) {
-			continue
-		}
-		if err == nil { // other links may have come back between the two: look them up
-			m.release(l)
-			err = session.ErrNotExist
-		}
-		for isLost(err) || errors.Is(err, session.ErrInvalid) {
-			if earlier == nil {
-				if earlier, err = m.before(at); err != nil {
-					return err
-				}
-			}
-			earlier = slices.DeleteFunc(earlier, func(id string) bool { return seen[id] })
-			if len(earlier) == 0 {
-				return nil
-			}
-			at = earlier[len(earlier)-1]
-			seen[at] = true
-			l, err = m.acquire(at)
-		}
-		if err != nil {
-			return err
-		}
-		earlier = nil
-	}
-}
-
-// before returns the sessions of a chain that come before one of them, in order.
-func (m *Sessions) before(id string) ([]string, error) {
-	chain, err := session.FindChain(m.context(), m.store, id, nil)
-	return chain.Links[:max(0, slices.Index(chain.Links, id))], err
-}
-
 // isWhole reports whether all links before a link are there, each right after the one that it
 // continues.
 func (m *Sessions) isWhole(header session.Header) bool {
@@ -130,64 +73,79 @@ func (m *Sessions) isWhole(header session.Header) bool {
 // continues: those that it replaced, which may have come back.
 func leavesRoom(l, continues session.Header) bool { return l.Continuation > continues.Continuation+1 }
 
-// eachLink calls visit with the links of a chain in order, each locked, and with those of its
-// messages that are not in earlier links. It returns which sessions are missing.
-func (m *Sessions) eachLink(id string, visit func(*link, []session.Entry)) (session.Linked, error) {
+// openWhole opens a conversation as one session, as it is stored now. The caller closes it.
+func (m *Sessions) openWhole(id string, a access) (*session.Session, session.Linked, error) {
+	if err := m.refreshTail(id, a); err != nil {
+		return nil, session.Linked{}, err
+	}
 	chain, err := m.chain(id)
 	if err != nil {
-		return chain, err
+		return nil, chain, err
 	}
-	var seen map[string]bool
-	if len(chain.Missing) > 0 {
-		seen = make(map[string]bool)
+	whole, err := session.OpenChain(m.context(), m.store, chain, m.sessionOptions())
+	if err != nil {
+		return nil, chain, err
 	}
-	for i, name := range chain.Links {
-		l, err := m.acquire(name)
-		if isLost(err) {
-			chain.Missing = append(chain.Missing, name)
-			continue
-		}
-		if err != nil {
-			return chain, err
-		}
-		if err := m.lock(l); err != nil {
-			m.release(l)
-			return chain, err
-		}
-		switch {
-		case seen != nil:
-			visit(l, l.visible(seen))
-		case i == 0:
-			visit(l, l.choose(func(i int) bool { return !session.IsTransition(&l.entries[i]) }))
-		default:
-			visit(l, l.own())
-		}
-		l.mu.Unlock()
-		m.release(l)
+	return whole.WithContext(m.context()), chain, nil
+}
+
+// messages returns all messages of a conversation, the sessions that they are in, and the
+// conversation itself.
+func (m *Sessions) messages(id string) (messages []session.Entry, in []string, _ session.Linked, _ error) {
+	whole, chain, err := m.openWhole(id, reading)
+	if err != nil {
+		return nil, nil, chain, err
 	}
-	return chain, nil
+	path, err := whole.PathTo("")
+	for i := range path {
+		if path[i].Message != nil {
+			messages, in = append(messages, path[i]), append(in, whole.SessionOf(path[i].ID))
+		}
+	}
+	return messages, in, chain, errors.Join(err, whole.Close())
 }
 
 // Conversation returns the whole conversation that a session is part of, as it is stored now.
 func (m *Sessions) Conversation(id string) (Conversation, error) {
-	if err := m.refreshTail(id, reading); err != nil {
-		return Conversation{}, err
-	}
-	var c Conversation
-	chain, err := m.eachLink(id, func(l *link, messages []session.Entry) {
-		if len(c.Links) == 0 {
-			c.Session = Session{CreatedAt: l.before.Created}
-		}
-		c.Links = append(c.Links, Link{ID: l.id, Started: l.header.CreatedAt, First: len(c.Messages), Messages: len(messages), Tokens: sumOf(messages)})
-		c.Messages = append(c.Messages, clones(messages)...)
-		c.LastActive, c.Metadata = l.active, l.describe()
-	})
+	messages, in, chain, err := m.messages(id)
 	if err != nil {
 		return Conversation{}, err
 	}
-	c.ID, c.Missing = chain.ID, chain.Missing
+	c := Conversation{Links: make([]Link, len(chain.Links)), Missing: chain.Missing}
+	if c.Session, err = m.describeEnd(id); err != nil {
+		return Conversation{}, err
+	}
+	c.ID, c.Messages = chain.ID, clones(messages)
+	for i := range messages {
+		l := &c.Links[slices.Index(chain.Links, in[i])]
+		l.Messages++
+		l.Tokens += sumOf(messages[i : i+1])
+	}
+	for i, first := 0, 0; i < len(c.Links); i++ {
+		l := &c.Links[i]
+		h, err := m.header(m.context(), chain.Links[i])
+		if err != nil && !isLost(err) {
+			return Conversation{}, err
+		}
+		l.ID, l.Started, l.First = chain.Links[i], h.CreatedAt, first
+		first += l.Messages
+	}
 	c.Metadata[MetaMessageCount], c.Metadata[MetaTokenCount] = len(c.Messages), c.TotalTokens()
 	return c, nil
+}
+
+// describeEnd returns what the last session of a conversation says about it.
+func (m *Sessions) describeEnd(id string) (s Session, _ error) {
+	l, err := m.tail(id)
+	if err != nil {
+		return s, err
+	}
+	defer m.release(l)
+	if err := m.lock(l); err != nil {
+		return s, err
+	}
+	defer l.mu.Unlock()
+	return Session{CreatedAt: l.Before.Created, LastActive: l.active, Metadata: l.describe()}, nil
 }
 
 func sumOf(messages []session.Entry) int {
@@ -234,7 +192,7 @@ func (m *Sessions) rootOf(id string) (string, error) {
 		return "", err
 	}
 	defer l.mu.Unlock()
-	return l.before.Root, nil
+	return l.Before.Root, nil
 }
 
 // Totals returns the size of the conversation that a session is part of. Usually it reads
@@ -252,10 +210,10 @@ func (m *Sessions) Totals(id string) (Totals, error) {
 	if err := m.lock(l); err != nil {
 		return Totals{}, err
 	}
-	tokens := l.before.Tokens.Plus(l.tokens())
+	tokens := l.Before.Tokens.Plus(l.Own())
 	t := Totals{
-		Conversation: l.before.Root, Tail: l.id, Sessions: l.header.Continuation + 1,
-		Messages: l.count(), Tokens: tokens.Total(), Estimated: tokens.Estimated,
+		Conversation: l.Before.Root, Tail: l.id, Sessions: l.header.Continuation + 1,
+		Messages: l.Before.Messages + len(l.Entries) - l.Copies, Tokens: tokens.Total(), Estimated: tokens.Estimated,
 	}
 	header, next := l.header, l.next
 	l.mu.Unlock()
@@ -267,16 +225,12 @@ func (m *Sessions) Totals(id string) (Totals, error) {
 
 // count computes Totals for a conversation with a missing session.
 func (m *Sessions) count(t Totals) (Totals, error) {
-	t.Sessions, t.Messages = 0, 0
+	messages, _, chain, err := m.messages(t.Tail)
 	var tokens boundary.Amount
-	chain, err := m.eachLink(t.Tail, func(_ *link, messages []session.Entry) {
-		t.Sessions++
-		t.Messages += len(messages)
-		for i := range messages {
-			tokens.Add(&messages[i])
-		}
-	})
-	t.Conversation, t.Missing = chain.ID, chain.Missing
+	for i := range messages {
+		tokens.Add(&messages[i])
+	}
+	t.Conversation, t.Missing, t.Sessions, t.Messages = chain.ID, chain.Missing, len(chain.Links), len(messages)
 	t.Tokens, t.Estimated = tokens.Total(), tokens.Estimated
 	return t, err
 }
@@ -284,19 +238,11 @@ func (m *Sessions) count(t Totals) (Totals, error) {
 // Search returns the messages of a conversation that contain a text, ignoring case, oldest
 // first. (Package index searches all sessions.)
 func (m *Sessions) Search(id, text string) ([]Message, error) {
-	if err := m.refreshTail(id, reading); err != nil {
-		return nil, err
-	}
+	messages, _, _, err := m.messages(id)
 	text = strings.ToLower(text)
-	var found []Message
-	_, err := m.eachLink(id, func(_ *link, messages []session.Entry) {
-		for i := range messages {
-			if strings.Contains(strings.ToLower(searchable(messages[i].Message.Content)), text) {
-				found = append(found, fromEntry(messages[i].Clone()))
-			}
-		}
-	})
-	return found, err
+	return clones(slices.DeleteFunc(messages, func(e session.Entry) bool {
+		return !strings.Contains(strings.ToLower(searchable(e.Message.Content)), text)
+	})), err
 }
 
 // searchable returns the text of blocks, including tool results.
@@ -312,4 +258,77 @@ func searchable(blocks []session.Content) string {
 		b.WriteByte('\n')
 	}
 	return b.String()
+}
+
+// inWhole calls do with a conversation as one session, which has what others have added. It is
+// only for reading.
+func (m *Sessions) inWhole(id string, do func(*session.Session) error) error {
+	for tries := 0; ; tries++ {
+		if err := m.refreshTail(id, reading); err != nil {
+			return err
+		}
+		l, err := m.tail(id)
+		if err != nil {
+			return err
+		}
+		whole, err := m.wholeOf(l)
+		if err == nil {
+			err = do(whole)
+		}
+		m.release(l)
+		if !session.MustReopen(err) || tries > 0 {
+			return err
+		}
+		m.links.Drop(l.id)
+	}
+}
+
+// wholeOf returns the conversation whose last link is l, brought up to date. An error that
+// session.MustReopen knows means that the link must be opened again.
+func (m *Sessions) wholeOf(l *link) (*session.Session, error) {
+	if err := m.lock(l); err != nil {
+		return nil, err
+	}
+	defer l.mu.Unlock()
+	if l.header.Relation != session.RelationContinuation {
+		return l.s.WithContext(m.context()), nil
+	}
+	if m.isBack(l.awaited) {
+		return nil, session.ErrReplaced
+	}
+	if l.whole == nil {
+		chain, err := l.s.FindChain(m.context(), nil)
+		if err != nil {
+			return nil, err
+		}
+		if l.whole, l.awaited, err = m.open(chain); err != nil {
+			return nil, err
+		}
+	}
+	whole := l.whole.WithContext(m.context())
+	_, err := whole.Refresh()
+	return whole, err
+}
+
+// open opens a chain as one session, and returns the sessions that it lacks. These may come back.
+func (m *Sessions) open(c session.Linked) (_ *session.Session, awaited []string, _ error) {
+	awaited = slices.Clone(c.Missing)
+	for _, name := range c.Links {
+		l, err := session.ReadLink(m.context(), m.store, name)
+		if err != nil {
+			return nil, nil, err
+		}
+		awaited = append(awaited, l.Replaced...)
+	}
+	awaited = slices.DeleteFunc(awaited, func(id string) bool { return slices.Contains(c.Links, id) || m.isThere(id) })
+	whole, err := session.OpenChain(m.context(), m.store, c, m.sessionOptions())
+	return whole, awaited, err
+}
+
+// isBack reports whether one of some lost sessions is there again.
+func (m *Sessions) isBack(lost []string) bool { return slices.ContainsFunc(lost, m.isThere) }
+
+func (m *Sessions) isThere(id string) bool {
+	there, err := m.exists(id)
+	return there && err == nil
 }

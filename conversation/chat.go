@@ -342,9 +342,9 @@ func (c *Chat) sendPrompt() ([]Transition, error) {
 // hasPrompt reports whether a prompt is in the context, and returns the other prompts there.
 func (l *link) hasPrompt(prompt string) (sent bool, stale []string) {
 	for _, i := range l.instructions {
-		e := &l.entries[i]
+		e := &l.Entries[i]
 		switch {
-		case l.cleared[e.ID]:
+		case l.Cleared[e.ID]:
 		case session.TextOf(e.Message.Content) == prompt:
 			sent = true
 		case session.IsPrompt(e):
@@ -398,7 +398,7 @@ func (c *Chat) Request() (Request, error) {
 		return Request{}, err
 	}
 	defer l.mu.Unlock()
-	return Request{Conversation: l.before.Root, Session: l.id, Entries: v.Entries, Report: v.Report}, nil
+	return Request{Conversation: l.Before.Root, Session: l.id, Entries: v.Entries, Report: v.Report}, nil
 }
 
 // Conversation returns everything that was said, whether or not it fits the window.
@@ -411,32 +411,16 @@ func (c *Chat) Conversation() (Conversation, error) {
 }
 
 // RecallImage returns the image that a placeholder refers to.
-func (c *Chat) RecallImage(reference string) (session.Content, error) {
+func (c *Chat) RecallImage(reference string) (image session.Content, err error) {
 	id := c.ID()
 	if id == "" {
 		return session.Content{}, fmt.Errorf("recall %q: %w: the conversation is empty", reference, session.ErrNotExist)
 	}
-	return window.Recall(library{c.sessions, id}, reference)
-}
-
-// library looks entries up in all links of a conversation.
-type library struct {
-	sessions *Sessions
-	id       string
-}
-
-func (l library) Entry(id string) (found session.Entry, _ error) {
-	missing := fmt.Errorf("entry %q: %w", id, session.ErrNotExist)
-	err := l.sessions.walkBack(l.id, func(link *link) bool {
-		e, err := link.s.WithContext(l.sessions.context()).Entry(id)
-		if err == nil {
-			found, missing = e, nil
-		} else if !errors.Is(err, session.ErrNotExist) {
-			missing = err
-		}
-		return missing != nil
+	err = c.sessions.inWhole(id, func(whole *session.Session) (err error) {
+		image, err = window.Recall(whole, reference)
+		return err
 	})
-	return found, errors.Join(err, missing)
+	return image, err
 }
 
 // Save is a barrier: it returns when everything added to the conversation is on the disk,

@@ -88,17 +88,10 @@ func (c *Chat) counter() (func(session.Entry) int, error) {
 
 // withWhole has do write to all of a conversation as one session.
 func (m *Sessions) withWhole(id string, do func(*session.Session) error) (err error) {
-	if err := m.refreshTail(id, writing); err != nil {
-		return err
-	}
-	chain, err := m.chain(id)
-	if err != nil {
-		return err
-	}
-	whole, err := session.OpenChain(m.context(), m.store, chain, m.sessionOptions())
+	whole, _, err := m.openWhole(id, writing)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, whole.Close()) }()
-	return do(whole.WithContext(m.context()))
+	return do(whole)
 }

@@ -23,7 +23,7 @@ type head struct {
 	err    error        // why it cannot be read
 
 	messages int         // on all branches
-	carried  int         // how many of these were carried over
+	copies   int         // how many of these it begins with, as copies
 	first    index.Title // its title, unless the user gives it a name
 	named    *string     // the latest name; nil if none was ever given or taken away
 	tags     session.TagSet
@@ -59,7 +59,7 @@ func (h *head) count(ctx context.Context, st store.Store) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, log.Close()) }()
-	carried := session.Carried{Open: h.link.Continues != ""}
+	begins := h.link.Continues != "" // with copies, until its marker
 	for line, err := range log.Forward(ctx, 0) {
 		if err != nil {
 			return err
@@ -68,37 +68,26 @@ func (h *head) count(ctx context.Context, st store.Store) (err error) {
 		if !ok || line.Cut {
 			continue
 		}
-		if session.EntryType(scan.Type) == session.TypeSessionInfo {
-			var e session.Entry
-			if e.UnmarshalJSON(line.Data) == nil && e.SessionInfo != nil {
+		var e session.Entry
+		decoded := func() bool { return e.UnmarshalJSON(line.Data) == nil }
+		switch session.EntryType(scan.Type) {
+		case session.TypeSessionInfo:
+			if decoded() && e.SessionInfo != nil {
 				h.named = new(index.NameTitle(e.SessionInfo.Name))
 			}
-		}
-		if session.EntryType(scan.Type) == session.TypeCustom && bytes.Contains(line.Data, []byte(session.CustomTags)) {
-			var e session.Entry
-			if e.UnmarshalJSON(line.Data) == nil && e.Custom != nil {
+		case session.TypeCustom:
+			if bytes.Contains(line.Data, []byte(session.CustomTags)) && decoded() && e.Custom != nil {
 				h.tags.Apply(e.Custom)
 			}
-		}
-		isMessage := session.EntryType(scan.Type) == session.TypeMessage
-		if isMessage {
+		case session.TypeContinues:
+			if begins {
+				h.copies, begins = h.messages, false
+			}
+		case session.TypeMessage:
 			h.messages++
-		}
-		titled := h.first.IsSettled()
-		if !isMessage || titled && !carried.Open {
-			continue
-		}
-		var e session.Entry
-		if e.UnmarshalJSON(line.Data) != nil || e.Message == nil {
-			continue
-		}
-		h.first = index.BetterTitle(h.first, index.TitleIn(&e))
-		copied, before := carried.Take(session.CarryOf(&e))
-		if before {
-			h.carried = h.messages - 1
-		}
-		if copied {
-			h.carried++
+			if !h.first.IsSettled() && decoded() {
+				h.first = index.BetterTitle(h.first, index.TitleIn(&e))
+			}
 		}
 	}
 	return nil

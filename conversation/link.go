@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -21,7 +22,7 @@ const customMetadata = boundary.CustomSettings
 // link is an open session of a chain, with the messages of its path in memory.
 //
 // Its session reports every line of other writers as a conflict (session.ReportAll). So an
-// append lands only if entries has everything that comes before it: whatever two managers
+// append lands only if Entries has everything that comes before it: whatever two managers
 // write to one link has one order, and both know it. That is also why a message cannot land
 // after the record that names the continuation: its writer would get a conflict, read the
 // record, and move on to the next link.
@@ -31,10 +32,10 @@ type link struct {
 	header session.Header
 	bytes  atomic.Int64 // roughly how much memory it takes
 
-	mu       gate.Mutex // guards what follows; held while appending, so waiting for it can be cancelled
-	entries  []session.Entry
-	known    map[string]bool // the ids of entries
-	leaf     string          // the end of the path in entries
+	mu gate.Mutex // guards what follows; held while appending, so waiting for it can be cancelled
+	*boundary.Part
+	known    map[string]bool // the ids of Entries, and of the marker
+	leaf     string          // the end of the path in Entries
 	next     string          // the session that continues this one, or ""
 	lost     string          // the value of next when neither that session nor any after it was there
 	title    string
@@ -42,37 +43,13 @@ type link struct {
 	active   time.Time      // when something was last said
 	modified bool           // since it was last saved
 
-	carried session.Carried
-	isCopy  []bool          // which of entries were carried over, including the marker
-	copies  int             // how many
-	before  boundary.Origin // what came before this link
-	sum     boundary.Amount // tokens of the first summed of entries, without copies
-	summed  int
-
-	pairs        pairing
 	config       Config
-	instructions []int           // which of entries are SYSTEM messages
-	files        []int           // which of entries were loaded from files
-	edits        []session.Entry // edits of the context and reverts, in order
-	cleared      map[string]bool // messages that edits removed from the context
-	composed     int             // changes whenever the context stops being simply the messages in order
-	plainAt      int             // the value of composed if it never did
-}
+	instructions []int // which of Entries are SYSTEM messages
+	files        []int // which of Entries were loaded from files
 
-// tokens returns the tokens of the messages, without what was carried over. Each message is
-// counted once, when the number is needed.
-func (l *link) tokens() boundary.Amount {
-	for ; l.summed < len(l.entries); l.summed++ {
-		if !l.isCopy[l.summed] {
-			l.sum.Add(&l.entries[l.summed])
-		}
-	}
-	return l.sum
+	whole   *session.Session // the whole conversation, if it was needed and this is its end: see Sessions.inWhole
+	awaited []string         // sessions that whole lacks, because they are lost; they may come back
 }
-
-// readings counts how often any path was read. It makes the values of link.composed unique to
-// each reading.
-var readings atomic.Int64
 
 // openLink reads the path of a session.
 func openLink(ctx context.Context, s *session.Session) (*link, error) {
@@ -94,15 +71,16 @@ func (l *link) read(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	l.entries, l.known, l.instructions, l.files = nil, make(map[string]bool), nil, nil
-	l.edits, l.cleared, l.config = nil, nil, Config{}
-	l.pairs, l.sum, l.summed = pairing{}, boundary.Amount{}, 0
-	l.carried, l.isCopy, l.copies = session.CarriedIn(&l.header), nil, 0
-	l.title, l.metadata, l.next = "", nil, next
-	l.active, l.before = l.header.CreatedAt, boundary.Origin{Root: l.id, Created: l.header.CreatedAt}
+	if l.Part, err = boundary.New(ctx, s); err != nil {
+		return err
+	}
+	l.known, l.instructions, l.files = make(map[string]bool), nil, nil
+	if l.Marker != nil {
+		l.known[l.Marker.ID] = true
+	}
+	l.title, l.metadata, l.config, l.next = "", nil, Config{}, next
+	l.active = l.header.CreatedAt
 	l.bytes.Store(0)
-	l.plainAt = int(readings.Add(1)) << 24 // a view of the previous reading must not mistake this one for it
-	l.composed = l.plainAt
 	for i := range path {
 		l.take(path[i])
 	}
@@ -115,65 +93,35 @@ func (l *link) take(e session.Entry) {
 	if e.Type.IsSaid() && e.Timestamp.After(l.active) {
 		l.active = e.Timestamp
 	}
+	l.Add(&e)
 	switch {
 	case e.Message != nil:
-		l.takeMessage(e)
+		l.takeMessage(&e)
 	case e.SessionInfo != nil:
 		l.title = e.SessionInfo.Name
 	case e.Custom != nil:
 		l.next = session.ContinuedTo(&e, l.id, l.next)
-		l.takeCustom(e.Custom)
-	case e.ContextEdit != nil, e.Revert != nil:
-		l.composed++
-		l.edits = append(l.edits, e)
-		l.cleared = boundary.ClearedBy(l.edits)
-	case e.Compaction != nil, e.BranchSummary != nil, e.Merge != nil:
-		l.composed++
-	}
-}
-
-func (l *link) takeMessage(e session.Entry) {
-	l.entries = append(l.entries, e)
-	l.known[e.ID] = true
-	l.bytes.Add(size(&e))
-	if !l.pairs.add(&e) {
-		l.composed++
-	}
-	if e.Message.Role == session.RoleSystem && window.CategoryOf(&e) == CategorySystem {
-		l.instructions = append(l.instructions, len(l.entries)-1)
-	}
-	if files.Source(e.Message) != "" && window.CategoryOf(&e) == CategoryContext {
-		l.files = append(l.files, len(l.entries)-1)
-	}
-	l.takeCarried(&e)
-}
-
-// takeCarried records whether a message was carried over.
-func (l *link) takeCarried(e *session.Entry) {
-	carried, before := l.carried.Take(session.CarryOf(e))
-	if before { // it is the marker, so everything before it was carried too
-		l.before = boundary.OriginFrom(e, l.before)
-		for i := range l.isCopy {
-			l.isCopy[i] = true
+		switch e.Custom.CustomType {
+		case customMetadata:
+			l.metadata = e.Custom.Data
+		case customConfig:
+			l.config = configOf(e.Custom)
 		}
-		l.copies = len(l.isCopy)
-	}
-	l.isCopy = append(l.isCopy, carried)
-	if carried {
-		l.copies++
 	}
 }
 
-func (l *link) takeCustom(c *session.CustomEntry) {
-	switch c.CustomType {
-	case customMetadata:
-		l.metadata = c.Data
-	case customConfig:
-		l.config = configOf(c)
+func (l *link) takeMessage(e *session.Entry) {
+	l.known[e.ID] = true
+	l.bytes.Add(size(e))
+	if e.Message.Role == session.RoleSystem && window.CategoryOf(e) == CategorySystem {
+		l.instructions = append(l.instructions, len(l.Entries)-1)
+	}
+	if files.Source(e.Message) != "" && window.CategoryOf(e) == CategoryContext {
+		l.files = append(l.files, len(l.Entries)-1)
 	}
 }
 
-// errBehind means that the session has read more than entries has. It is never returned to a
+// errBehind means that the session has read more than Entries has. It is never returned to a
 // caller.
 var errBehind = errors.New("the path has moved on")
 
@@ -182,10 +130,12 @@ func (l *link) append(ctx context.Context, entries ...session.Entry) error {
 	if l.s.LeafID() != l.leaf {
 		return errBehind
 	}
-	if _, err := l.s.WithContext(ctx).AppendAll(entries...); err != nil {
+	ids, err := l.s.WithContext(ctx).AppendAll(entries...)
+	if err != nil {
 		return err
 	}
-	for _, e := range entries {
+	for i, e := range entries {
+		e.ID = ids[i]
 		l.take(e)
 	}
 	l.leaf = l.s.LeafID()
@@ -225,49 +175,18 @@ func (l *link) since(leaf string) (fresh []session.Entry, ok bool) {
 	return fresh, true
 }
 
-// own returns the messages that were not carried over from the link before.
-func (l *link) own() []session.Entry { return l.choose(func(int) bool { return false }) }
-
-// choose returns the messages that were not carried over, and those of the others that are
-// wanted.
-func (l *link) choose(wanted func(i int) bool) []session.Entry {
-	if l.copies == 0 {
-		return l.entries
-	}
-	chosen := make([]session.Entry, 0, len(l.entries))
-	for i := range l.entries {
-		if !l.isCopy[i] || wanted(i) {
-			chosen = append(chosen, l.entries[i])
-		}
-	}
-	return chosen
-}
-
-// visible is own for a chain with a missing link: it includes copies whose originals were not
-// seen in earlier links. It adds to seen.
-func (l *link) visible(seen map[string]bool) []session.Entry {
-	chosen := l.choose(func(i int) bool {
-		e := &l.entries[i]
-		from := session.CarriedFrom(e)
-		return !session.IsTransition(e) && !seen[e.ID] && !seen[from]
-	})
-	for i := range chosen {
-		seen[chosen[i].ID] = true
-		if from := session.CarriedFrom(&chosen[i]); from != "" {
-			seen[from] = true
-		}
-	}
-	return chosen
-}
-
-// count returns how many messages the conversation has up to here.
-func (l *link) count() int { return l.before.Messages + len(l.entries) - l.copies }
-
-// session returns the link as a value.
+// session returns the link as a value. The marker is shown as a message, and copies without a
+// usage, which was paid for once.
 func (l *link) session() Session {
 	s := Session{ID: l.id, CreatedAt: l.header.CreatedAt, LastActive: l.active, Metadata: l.describe()}
-	s.Messages = clones(l.entries)
-	s.Metadata[MetaMessageCount] = len(l.entries)
+	s.Messages = clones(l.Entries)
+	for i := range l.Copies {
+		s.Messages[i].Usage = nil
+	}
+	if l.Marker != nil {
+		s.Messages = slices.Insert(s.Messages, l.Copies, fromEntry(boundary.MarkerMessage(l.Marker)))
+	}
+	s.Metadata[MetaMessageCount] = len(s.Messages)
 	s.Metadata[MetaTokenCount] = s.TotalTokens()
 	return s
 }

@@ -112,8 +112,7 @@ func page[T any](list []T, limit, offset int) []T {
 type described struct {
 	Info
 	before boundary.Origin
-	own    int             // messages, without what was carried over
-	tokens boundary.Amount // of these
+	tokens boundary.Amount // of its own messages
 }
 
 // describe reads what a list says about a session. Listing must have no side effects: it does
@@ -151,8 +150,8 @@ func (m *Sessions) read(h *head) *described {
 	case session.RelationRecovery:
 		d.RecoveredFrom = l.header.ParentSession
 	}
-	d.MessageCount, d.TokenCount = len(l.entries), sumOf(l.entries)
-	d.before, d.own, d.tokens = l.before, len(l.entries)-l.copies, l.tokens()
+	d.MessageCount, d.TokenCount = len(l.Entries), sumOf(l.Entries)
+	d.before, d.tokens = l.Before, l.Own()
 	return d
 }
 
@@ -239,7 +238,7 @@ func rowOf(c session.Linked, heads map[string]*head) row {
 			given = *h.named
 		}
 		tags.Add(h.tags.Sorted()...)
-		r.messages += h.messages - h.carried
+		r.messages += h.messages - h.copies
 		if h.active.After(r.active) {
 			r.active = h.active
 		}

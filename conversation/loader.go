@@ -251,8 +251,8 @@ func (c *Chat) loadedFrom(source string) ([]Message, error) {
 
 func (l *link) loadedFrom(source string) (loaded []Message) {
 	for _, i := range l.files {
-		e := &l.entries[i]
-		if from := files.Source(e.Message); (source == "" || from == source) && !l.cleared[e.ID] {
+		e := &l.Entries[i]
+		if from := files.Source(e.Message); (source == "" || from == source) && !l.Cleared[e.ID] {
 			loaded = append(loaded, fromEntry(e.Clone()))
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 
 	"github.com/coppice-dev/coppice/agent"
@@ -483,16 +484,12 @@ func (m *Manager) ListConversations(limit, offset int) ([]Info, error) {
 // DeleteConversation removes all sessions of a conversation from the store. It reports
 // whether they are gone; they are gone, too, if there were none.
 func (m *Manager) DeleteConversation(id string) (bool, error) {
-	var ids []string
-	err := m.Sessions.walkBack(id, func(l *link) bool {
-		ids = append(ids, l.id)
-		return true
-	})
+	chain, err := m.Sessions.chain(id)
 	if err != nil && !errors.Is(err, session.ErrNotExist) {
 		return false, err
 	}
-	m.forget(append(ids, id))
-	for _, id := range ids {
+	m.forget(append(slices.Clone(chain.Links), id))
+	for _, id := range slices.Backward(chain.Links) {
 		if _, err := m.Sessions.DeleteSession(id); err != nil {
 			return false, err
 		}

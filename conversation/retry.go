@@ -42,21 +42,21 @@ func (m *Sessions) reopenLink(l *link) (settled bool, _ error) {
 		return false, err
 	}
 	defer l.mu.Unlock()
-	last := len(l.entries) - 1
-	for last >= 0 && l.entries[last].Message.Role == session.RoleSystem {
+	last := len(l.Entries) - 1
+	for last >= 0 && l.Entries[last].Message.Role == session.RoleSystem {
 		last-- // documents are not answered
 	}
-	if last < 0 || l.pairs.Pending() {
+	if last < 0 || l.Pairs.Pending() {
 		return true, fmt.Errorf("session %s: %w", l.id, ErrAnswered)
 	}
-	message := l.entries[last].Message
+	message := l.Entries[last].Message
 	if message.Role != session.RoleAssistant {
 		return true, nil
 	}
 	if _, incomplete := message.Metadata[MetaIncomplete]; !incomplete {
 		return true, fmt.Errorf("session %s: %w", l.id, ErrAnswered)
 	}
-	return m.abandon(l, l.entries[last].ID)
+	return m.abandon(l, l.Entries[last].ID)
 }
 
 // abandon moves the leaf to before the last message of a link.

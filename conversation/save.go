@@ -3,7 +3,6 @@ package conversation
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"sync"
 	"time"
 
@@ -65,19 +64,25 @@ func (m *Sessions) ensure(s Session) error {
 
 // saveMessages appends those messages that the conversation does not have.
 func (m *Sessions) saveMessages(s Session) error {
-	known := make(map[string]bool)
-	err := m.walkBack(s.ID, func(l *link) bool {
-		maps.Copy(known, l.known)
-		return true
+	var lacking []Message
+	err := m.inWhole(s.ID, func(whole *session.Session) error {
+		lacking = nil
+		for _, msg := range s.Messages {
+			known, err := whole.Has(msg.ID)
+			if err != nil {
+				return err
+			}
+			if !known {
+				lacking = append(lacking, msg)
+			}
+		}
+		return nil
 	})
 	if err != nil {
 		return err
 	}
 	var fresh []session.Entry
-	for _, msg := range s.Messages {
-		if known[msg.ID] {
-			continue
-		}
+	for _, msg := range lacking {
 		if err := session.CheckRole(msg.Role); err != nil {
 			return fmt.Errorf("message %.80q: %w", msg.ID, err)
 		}
@@ -112,18 +117,14 @@ func (m *Sessions) Save(id string) error {
 	return errors.Join(m.saveLink(l), m.saveChain(l.id))
 }
 
-// saveChain saves the modified links at the end of a conversation. There may be several,
-// because messages for a full session go into the one that continues it.
+// saveChain saves the modified links of a conversation. There may be several, because messages
+// for a full session go into the one that continues it.
 func (m *Sessions) saveChain(id string) error {
-	var errs []error
-	err := m.walkBack(id, func(l *link) bool {
-		modified := l.modified
-		if modified {
-			errs = append(errs, m.saveLocked(l))
-		}
-		return modified // stop at the first that is clean: a link is written to only after those before it
-	})
-	return errors.Join(append(errs, err)...)
+	root, err := m.rootOf(id)
+	if err != nil {
+		return err
+	}
+	return m.saveEach(func(l *link) bool { return l.Before.Root == root })
 }
 
 func (m *Sessions) saveLink(l *link) error {
@@ -144,12 +145,15 @@ func (m *Sessions) saveLocked(l *link) error {
 }
 
 // SaveAll saves all sessions that are in memory and were modified.
-func (m *Sessions) SaveAll() error {
+func (m *Sessions) SaveAll() error { return m.saveEach(func(*link) bool { return true }) }
+
+// saveEach saves those of the modified sessions in memory that are wanted.
+func (m *Sessions) saveEach(wanted func(*link) bool) error {
 	var errs []error
 	m.links.Each(func(l *link) {
 		err := m.lock(l)
 		if err == nil {
-			if l.modified {
+			if l.modified && wanted(l) {
 				err = m.saveLocked(l)
 			}
 			l.mu.Unlock()

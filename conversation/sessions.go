@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/coppice-dev/coppice/internal/boundary"
 	"github.com/coppice-dev/coppice/internal/gate"
 	"github.com/coppice-dev/coppice/internal/pool"
 	"github.com/coppice-dev/coppice/session"
@@ -316,44 +315,10 @@ func (m *Sessions) load(id string) (*link, error) {
 		return nil, err
 	}
 	l, err := openLink(m.context(), s)
-	if err == nil {
-		err = m.traceBack(l)
-	}
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return l, nil
-}
-
-// traceBack works out what came before a continuation without a marker, which another program
-// made.
-func (m *Sessions) traceBack(l *link) error {
-	if l.header.Relation != session.RelationContinuation || l.before.Root != l.id {
-		return nil
-	}
-	chain, err := session.Chain(m.context(), m.store, l.id)
-	if err != nil {
-		return err
-	}
-	for _, id := range chain {
-		if id == l.id {
-			return nil
-		}
-		s, err := session.Open(m.context(), m.store, id, m.sessionOptions())
-		if err != nil {
-			return err
-		}
-		earlier, err := openLink(m.context(), s)
-		if err = errors.Join(err, s.Close()); err != nil {
-			return err
-		}
-		if l.before.Root == l.id {
-			l.before = boundary.Origin{Root: earlier.id, Created: earlier.header.CreatedAt}
-		}
-		l.before.Messages += len(earlier.entries) - earlier.copies
-		l.before.Tokens = l.before.Tokens.Plus(earlier.tokens())
-	}
-	return nil
 }
 
 // closeLink closes a link that leaves the pool. It flushes first, because no later Save could.
@@ -361,6 +326,9 @@ func (m *Sessions) closeLink(l *link) (gone bool) {
 	err := l.flush(m.context(), m.opener(l.id))
 	if errors.Is(err, session.ErrNotExist) || errors.Is(err, session.ErrClosed) {
 		err = nil // there is nothing left to save, or it is closed already
+	}
+	if l.whole != nil {
+		err = errors.Join(err, l.whole.Close())
 	}
 	if err := errors.Join(err, l.s.Close()); err != nil {
 		m.saver.report(fmt.Errorf("close session %s: %w", l.id, err))

@@ -326,11 +326,11 @@ func (m *Sessions) appendTo(l *link, entries []session.Entry) (rest []session.En
 		return rest, nil, err
 	}
 	limit := m.limitOf(l)
-	if l.next != "" || l.due(&rest[0], limit) {
+	if l.next != "" || l.Due(&rest[0], limit) {
 		moved, err := m.continueLink(l, &rest[0])
 		return rest, moved, m.settle(l, err)
 	}
-	batch := rest[:min(len(rest), max(1, limit-len(l.entries)))] // after these, the boundary may be due before any entry
+	batch := rest[:min(len(rest), max(1, limit-len(l.Entries)))] // after these, the boundary may be due before any entry
 	err := l.append(m.context(), batch...)
 	if err == nil {
 		return rest[len(batch):], nil, nil
@@ -374,7 +374,7 @@ func (m *Sessions) continueLink(l *link, first *session.Entry) (*Transition, err
 	if l.s.LeafID() != l.leaf {
 		return nil, errBehind
 	}
-	s, err := l.s.WithContext(m.context()).Continue(l.carry(m.limitOf(l), first)...)
+	s, err := l.s.WithContext(m.context()).Continue(l.Carry(m.limitOf(l), first)...)
 	if err != nil {
 		return nil, err
 	}
@@ -389,7 +389,7 @@ func (m *Sessions) continueLink(l *link, first *session.Entry) (*Transition, err
 	l.next = next.id
 	l.leaf = l.s.LeafID() // the record of the continuation
 	l.modified = true
-	return &Transition{Conversation: next.before.Root, From: l.id, To: next.id, Index: next.header.Continuation}, nil
+	return &Transition{Conversation: next.Before.Root, From: l.id, To: next.id, Index: next.header.Continuation}, nil
 }
 
 // settle turns an error of a link into what the caller has to know: nil if the attempt can
@@ -458,21 +458,18 @@ func (m *Sessions) addMessage(id string, msg Message, given bool) (Message, []Tr
 	return msg, moved, nil
 }
 
-// checkFree returns an error that matches session.ErrExist if any link of a
-// conversation has a message with an id.
+// checkFree returns an error that matches session.ErrExist if a conversation has an entry
+// with an id.
 func (m *Sessions) checkFree(id, message string) error {
-	taken := ""
-	err := m.walkBack(id, func(l *link) bool {
-		if l.known[message] {
-			taken = l.id
+	err := m.inWhole(id, func(whole *session.Session) error {
+		taken, err := whole.Has(message)
+		if err == nil && taken {
+			err = &session.Error{Op: "add message", Name: whole.SessionOf(message), Kind: session.ErrExist, Err: fmt.Errorf("message %q", message)}
 		}
-		return taken == ""
+		return err
 	})
 	if errors.Is(err, session.ErrCorrupt) {
 		return nil // we do not know; appending will tell
-	}
-	if err == nil && taken != "" {
-		err = &session.Error{Op: "add message", Name: taken, Kind: session.ErrExist, Err: fmt.Errorf("message %q", message)}
 	}
 	return err
 }
