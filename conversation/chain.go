@@ -2,6 +2,7 @@ package conversation
 
 import (
 	"errors"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -260,9 +261,25 @@ func searchable(blocks []session.Content) string {
 	return b.String()
 }
 
+// joined is sessions of a chain as one.
+type joined struct {
+	*session.Session
+	room    int      // how many tokens of it are wanted
+	awaited []string // the sessions that it lacks; they may come back
+}
+
+// everything is more tokens than any conversation has.
+const everything = math.MaxInt
+
 // inWhole calls do with a conversation as one session, which has what others have added. It is
 // only for reading.
 func (m *Sessions) inWhole(id string, do func(*session.Session) error) error {
+	return m.inEnd(id, everything, do)
+}
+
+// inEnd is inWhole for as many of the last sessions as it takes to fill a room: earlier messages
+// would only be left out of the context, but for those that sessions begin with copies of.
+func (m *Sessions) inEnd(id string, room int, do func(*session.Session) error) error {
 	for tries := 0; ; tries++ {
 		if err := m.refreshTail(id, reading); err != nil {
 			return err
@@ -271,58 +288,114 @@ func (m *Sessions) inWhole(id string, do func(*session.Session) error) error {
 		if err != nil {
 			return err
 		}
-		whole, err := m.wholeOf(l)
+		s, err := m.joinTo(l, room)
 		if err == nil {
-			err = do(whole)
+			err = do(s)
 		}
 		m.release(l)
-		if !session.MustReopen(err) || tries > 0 {
+		if !session.MustReopen(err) || tries == maxUnsettled {
 			return err
 		}
 		m.links.Drop(l.id)
 	}
 }
 
-// wholeOf returns the conversation whose last link is l, brought up to date. An error that
-// session.MustReopen knows means that the link must be opened again.
-func (m *Sessions) wholeOf(l *link) (*session.Session, error) {
-	if err := m.lock(l); err != nil {
-		return nil, err
-	}
-	defer l.mu.Unlock()
+// joinTo returns the end of the conversation whose last link is l, brought up to date. An error
+// that session.MustReopen knows means that the link must be opened again.
+func (m *Sessions) joinTo(l *link, room int) (*session.Session, error) {
 	if l.header.Relation != session.RelationContinuation {
 		return l.s.WithContext(m.context()), nil
 	}
-	if m.isBack(l.awaited) {
+	if err := m.lock(l); err != nil {
+		return nil, err
+	}
+	if l.reshaped {
+		room = everything
+	}
+	j := l.joinedFor(room)
+	l.mu.Unlock()
+	var chain session.Linked
+	var err error
+	if j == nil { // without the lock, because links are locked from earlier to later
+		if chain, err = l.s.FindChain(m.context(), nil); err == nil {
+			chain, err = m.cut(chain, room)
+		}
+	}
+	if err = errors.Join(err, m.lock(l)); err != nil {
+		return nil, err
+	}
+	defer l.mu.Unlock()
+	if j = l.joinedFor(room); j == nil {
+		if j, err = m.join(chain, room); err != nil {
+			return nil, err
+		}
+		l.joined = append(l.joined, j)
+	}
+	if m.isBack(j.awaited) {
 		return nil, session.ErrReplaced
 	}
-	if l.whole == nil {
-		chain, err := l.s.FindChain(m.context(), nil)
-		if err != nil {
-			return nil, err
-		}
-		if l.whole, l.awaited, err = m.open(chain); err != nil {
-			return nil, err
-		}
-	}
-	whole := l.whole.WithContext(m.context())
-	_, err := whole.Refresh()
-	return whole, err
+	s := j.WithContext(m.context())
+	_, err = s.Refresh()
+	return s, err
 }
 
-// open opens a chain as one session, and returns the sessions that it lacks. These may come back.
-func (m *Sessions) open(c session.Linked) (_ *session.Session, awaited []string, _ error) {
-	awaited = slices.Clone(c.Missing)
-	for _, name := range c.Links {
-		l, err := session.ReadLink(m.context(), m.store, name)
-		if err != nil {
-			return nil, nil, err
-		}
-		awaited = append(awaited, l.Replaced...)
+// joinedFor returns the end of the conversation that fills a room, or nil.
+func (l *link) joinedFor(room int) *joined {
+	i := slices.IndexFunc(l.joined, func(j *joined) bool { return j.room >= room && (j.room < everything || room == everything) })
+	if i < 0 {
+		return nil
 	}
-	awaited = slices.DeleteFunc(awaited, func(id string) bool { return slices.Contains(c.Links, id) || m.isThere(id) })
-	whole, err := session.OpenChain(m.context(), m.store, c, m.sessionOptions())
-	return whole, awaited, err
+	return l.joined[i]
+}
+
+// cut returns the last sessions of a chain that fill a room, or the chain if one of them says
+// something about those before.
+func (m *Sessions) cut(c session.Linked, room int) (session.Linked, error) {
+	end := 0
+	for at := len(c.Links) - 1; at > 0 && room < everything && len(c.Missing) == 0; at-- {
+		l, err := m.acquire(c.Links[at])
+		if err != nil {
+			return c, err
+		}
+		if err := m.lock(l); err != nil {
+			m.release(l)
+			return c, err
+		}
+		end = max(end, l.Before.Tokens.Plus(l.Own()).Total())
+		isPlain, before := !l.reshaped, l.Before.Tokens.Total()
+		l.mu.Unlock()
+		m.release(l)
+		if !isPlain || end <= room {
+			break
+		}
+		if end-before > room {
+			return session.Linked{ID: c.Links[at], Links: c.Links[at:]}, nil
+		}
+	}
+	return c, nil
+}
+
+// join opens a chain as one session.
+func (m *Sessions) join(c session.Linked, room int) (*joined, error) {
+	j := &joined{room: room, awaited: slices.Clone(c.Missing)}
+	first, err := m.header(m.context(), c.Links[0])
+	if err != nil && !isLost(err) {
+		return nil, err
+	}
+	last, err := m.header(m.context(), c.Links[len(c.Links)-1])
+	if err != nil && !isLost(err) {
+		return nil, err
+	}
+	for i := 0; i < len(c.Links) && last.Continuation-first.Continuation >= len(c.Links); i++ { // some were replaced
+		l, err := session.ReadLink(m.context(), m.store, c.Links[i])
+		if err != nil {
+			return nil, err
+		}
+		j.awaited = append(j.awaited, l.Replaced...)
+	}
+	j.awaited = slices.DeleteFunc(j.awaited, func(id string) bool { return slices.Contains(c.Links, id) || m.isThere(id) })
+	j.Session, err = session.OpenChain(m.context(), m.store, c, m.sessionOptions())
+	return j, err
 }
 
 // isBack reports whether one of some lost sessions is there again.

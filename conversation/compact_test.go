@@ -159,3 +159,33 @@ func TestModelCompactsAConversation(t *testing.T) {
 	_, err = c.CompactBy(t.Context(), &offline.Model{}, 1_000_000, summary.Options{})
 	wantError(t, err, session.ErrNothingToCompact)
 }
+
+// A request is made from the last sessions that fill the window. Earlier ones are not read, unless
+// a summary reaches back to them.
+func TestARequestReadsTheEnd(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	m := newManager(t, dir, 10)
+	id := say(t, m, "", systemMessage("be brief"))
+	for i := range 100 {
+		say(t, m, id, user(fmt.Sprint("question ", i)), assistant("answer"))
+	}
+	window := conversation.NewWindow(nil)
+	do(t, window.SetModel(conversation.Capabilities{Model: "m", ContextWindow: 300}))
+	fresh := newManager(t, dir, 10)
+	c := conversation.NewChat(fresh, window)
+	do(t, c.Load(id))
+	got := sent(t, c)
+	if n := len(got); n < 5 || got[0] != "system: be brief" || got[n-2] != "user: question 99" {
+		t.Errorf("sent %q", got)
+	}
+	if ids, _ := fresh.SessionsInMemory(); len(ids) > 8 {
+		t.Errorf("%d of %d sessions were read", len(ids), len(must(m.Conversation(id))(t).Links))
+	}
+	other := newSystem(t, newManager(t, dir, 10))
+	do(t, other.Load(id))
+	must(other.Compact(200, func(*session.CompactionPlan) (string, error) { return "in short", nil }))(t)
+	if got := sent(t, c); !slices.Contains(got, "summary: in short") {
+		t.Errorf("after a compaction, sent %q", got)
+	}
+}

@@ -47,8 +47,8 @@ type link struct {
 	instructions []int // which of Entries are SYSTEM messages
 	files        []int // which of Entries were loaded from files
 
-	whole   *session.Session // the whole conversation, if it was needed and this is its end: see Sessions.inWhole
-	awaited []string         // sessions that whole lacks, because they are lost; they may come back
+	reshaped bool      // the path has entries that change which messages before them are sent
+	joined   []*joined // what was needed of the conversation, if this is its end
 }
 
 // openLink reads the path of a session.
@@ -78,7 +78,7 @@ func (l *link) read(ctx context.Context) error {
 	if l.Marker != nil {
 		l.known[l.Marker.ID] = true
 	}
-	l.title, l.metadata, l.config, l.next = "", nil, Config{}, next
+	l.title, l.metadata, l.config, l.next, l.reshaped = "", nil, Config{}, next, false
 	l.active = l.header.CreatedAt
 	l.bytes.Store(0)
 	for i := range path {
@@ -99,6 +99,8 @@ func (l *link) take(e session.Entry) {
 		l.takeMessage(&e)
 	case e.SessionInfo != nil:
 		l.title = e.SessionInfo.Name
+	case e.Compaction != nil, e.Merge != nil, e.Revert != nil:
+		l.reshaped = true
 	case e.Custom != nil:
 		l.next = session.ContinuedTo(&e, l.id, l.next)
 		switch e.Custom.CustomType {

@@ -15,10 +15,9 @@ const maxShelves = 4
 
 // shelf is a conversation whose pages are read.
 type shelf struct {
-	s       *session.Session
-	leaf    string
-	ids     []string // of its messages
-	awaited []string // the sessions that it lacks
+	*joined
+	leaf string
+	ids  []string // of its messages
 }
 
 // LoadMessages returns a page of a conversation's messages; the first page is 1
@@ -48,7 +47,7 @@ func part[T any](list []T, from, to int) []T {
 
 // read reads some of the messages. If one cannot be read, what is a message is not known.
 func (b *shelf) read(ctx context.Context, from, to int) (messages []Message, _ error) {
-	for e, err := range b.s.WithContext(ctx).Each(part(b.ids, from, to)...) {
+	for e, err := range b.WithContext(ctx).Each(part(b.ids, from, to)...) {
 		if err != nil {
 			return nil, err
 		}
@@ -67,7 +66,7 @@ func (m *Sessions) shelf(id string) (*shelf, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := b.s.Refresh(); err == nil && b.s.LeafID() == b.leaf && !m.isBack(b.awaited) {
+	if _, err := b.Refresh(); err == nil && b.LeafID() == b.leaf && !m.isBack(b.awaited) {
 		return b, nil
 	}
 	m.shelves.Drop(id)
@@ -76,7 +75,7 @@ func (m *Sessions) shelf(id string) (*shelf, error) {
 
 // close closes the session, which was only read.
 func (b *shelf) close() (gone bool) {
-	_ = b.s.Close()
+	_ = b.Close()
 	return true
 }
 
@@ -89,14 +88,14 @@ func (m *Sessions) openShelf(id string) (*shelf, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, awaited, err := m.open(chain)
+	j, err := m.join(chain, everything)
 	if err != nil {
 		return nil, err
 	}
-	b := &shelf{s: s, leaf: s.LeafID(), awaited: awaited}
-	path, err := s.OutlinePath("")
+	b := &shelf{joined: j, leaf: j.LeafID()}
+	path, err := b.OutlinePath("")
 	if err != nil {
-		return nil, errors.Join(err, s.Close())
+		return nil, errors.Join(err, b.Close())
 	}
 	for i := range path {
 		if path[i].Type == session.TypeMessage {

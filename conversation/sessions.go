@@ -327,8 +327,8 @@ func (m *Sessions) closeLink(l *link) (gone bool) {
 	if errors.Is(err, session.ErrNotExist) || errors.Is(err, session.ErrClosed) {
 		err = nil // there is nothing left to save, or it is closed already
 	}
-	if l.whole != nil {
-		err = errors.Join(err, l.whole.Close())
+	for _, j := range l.joined {
+		err = errors.Join(err, j.Close())
 	}
 	if err := errors.Join(err, l.s.Close()); err != nil {
 		m.saver.report(fmt.Errorf("close session %s: %w", l.id, err))

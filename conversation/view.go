@@ -23,12 +23,17 @@ func (v *view) update(m *Sessions, w *Window, id string) (*window.View, error) {
 		return nil, err
 	}
 	options, version := w.inForce()
-	whole, err := m.wholeContext(id, session.ContextOptions{Shared: true})
+	options = config.apply(options, w.counters)
+	var whole *session.Context
+	err = m.inEnd(id, options.Budget.Room(), func(s *session.Session) (err error) {
+		whole, err = s.Context(session.ContextOptions{Shared: true})
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
 	if v.planner == nil || v.version != version || v.config != config || !v.isBeginningOf(whole) {
-		planner, err := window.NewPlanner(config.apply(options, w.counters))
+		planner, err := window.NewPlanner(options)
 		if err != nil {
 			return nil, err
 		}
@@ -48,13 +53,9 @@ func (v *view) isBeginningOf(c *session.Context) bool {
 
 // Context returns the whole context of a conversation: what a model with an unlimited
 // window would be sent.
-func (m *Sessions) Context(id string) (*session.Context, error) {
-	return m.wholeContext(id, session.ContextOptions{})
-}
-
-func (m *Sessions) wholeContext(id string, o session.ContextOptions) (c *session.Context, err error) {
+func (m *Sessions) Context(id string) (c *session.Context, err error) {
 	err = m.inWhole(id, func(whole *session.Session) error {
-		c, err = whole.Context(o)
+		c, err = whole.Context(session.ContextOptions{})
 		return err
 	})
 	return c, err
