@@ -317,9 +317,7 @@ func (m *Sessions) joinTo(l *link, room int) (*session.Session, error) {
 	var chain session.Linked
 	var err error
 	if j == nil { // without the lock, because links are locked from earlier to later
-		if chain, err = l.s.FindChain(m.context(), nil); err == nil {
-			chain, err = m.cut(chain, room)
-		}
+		chain, err = m.endOf(l, room)
 	}
 	if err = errors.Join(err, m.lock(l)); err != nil {
 		return nil, err
@@ -348,31 +346,34 @@ func (l *link) joinedFor(room int) *joined {
 	return l.joined[i]
 }
 
-// cut returns the last sessions of a chain that fill a room, or the chain if one of them says
-// something about those before.
-func (m *Sessions) cut(c session.Linked, room int) (session.Linked, error) {
-	end := 0
-	for at := len(c.Links) - 1; at > 0 && room < everything && len(c.Missing) == 0; at-- {
-		l, err := m.acquire(c.Links[at])
+// endOf returns the last sessions of the conversation that ends with l, as many as fill a room. It
+// returns all if one of the last is lost or says something about those before it.
+func (m *Sessions) endOf(l *link, room int) (c session.Linked, _ error) {
+	end, following := 0, l.header
+	for name := l.id; room < everything; name = following.ParentSession {
+		e, err := m.acquire(name)
 		if err != nil {
+			break
+		}
+		if err := m.lock(e); err != nil {
+			m.release(e)
 			return c, err
 		}
-		if err := m.lock(l); err != nil {
-			m.release(l)
-			return c, err
-		}
-		end = max(end, l.Before.Tokens.Plus(l.Own()).Total())
-		isPlain, before := !l.reshaped, l.Before.Tokens.Total()
-		l.mu.Unlock()
-		m.release(l)
+		end = max(end, e.Before.Tokens.Plus(e.Own()).Total())
+		isNext := len(c.Links) == 0 || e.next == c.ID && !leavesRoom(following, e.header)
+		isPlain, before := isNext && !e.reshaped, e.Before.Tokens.Total()
+		following = e.header
+		e.mu.Unlock()
+		m.release(e)
 		if !isPlain || end <= room {
 			break
 		}
+		c.ID, c.Links = name, slices.Insert(c.Links, 0, name)
 		if end-before > room {
-			return session.Linked{ID: c.Links[at], Links: c.Links[at:]}, nil
+			return c, nil
 		}
 	}
-	return c, nil
+	return l.s.FindChain(m.context(), nil)
 }
 
 // join opens a chain as one session.
