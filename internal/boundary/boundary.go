@@ -76,44 +76,41 @@ func Estimate(e *session.Entry) int {
 
 // Read returns a session up to its leaf.
 func Read(ctx context.Context, s *session.Session) (*Part, error) {
-	p, err := New(ctx, s)
+	path, err := s.WithContext(ctx).PathTo("")
 	if err != nil {
 		return nil, err
 	}
-	path, err := s.WithContext(ctx).PathTo("")
+	p, err := New(ctx, s, path)
 	for i := range path {
 		p.Add(&path[i])
 	}
 	return p, err
 }
 
-// New returns a session before the first entry of its path.
-func New(ctx context.Context, s *session.Session) (*Part, error) {
+// New returns a session before the first entry of a path to its leaf.
+func New(ctx context.Context, s *session.Session, path []session.Entry) (*Part, error) {
 	h := s.Header()
-	p := &Part{ID: s.ID(), Before: Origin{Root: s.ID(), Created: h.CreatedAt}, settings: make(map[string]session.Entry)}
+	p := &Part{
+		ID: s.ID(), Before: Origin{Root: s.ID(), Created: h.CreatedAt},
+		given: make(map[string]bool), settings: make(map[string]session.Entry),
+	}
 	if h.Relation != session.RelationContinuation {
 		return p, nil
 	}
-	// A path may go back to a copy, and then it does not have the marker.
-	p.given = make(map[string]bool)
-	for e, err := range s.WithContext(ctx).Entries() {
-		if err != nil {
-			return nil, err
-		}
-		if e.Continues != nil {
-			p.Marker, p.Before = &e, OriginOf(e.Continues)
+	for i := range path {
+		if e := &path[i]; e.Continues != nil {
+			if p.Marker, p.Before = e, OriginOf(e.Continues); !p.Before.Created.IsZero() {
+				return p, nil
+			}
 			break
 		}
-		p.given[e.ID] = true
+		p.given[path[i].ID] = true
 	}
-	if p.Before.Created.IsZero() || p.Marker == nil {
-		return p, p.traceBack(ctx, s)
-	}
-	return p, nil
+	return p, p.traceBack(ctx, s)
 }
 
-// traceBack finds out from the sessions before what the marker does not say, because another
-// program wrote the session, or because it was lost.
+// traceBack finds out from the sessions before what the marker does not say: because another
+// program wrote the session, or it was lost, or the path goes back to a copy and leaves it out.
 func (p *Part) traceBack(ctx context.Context, s *session.Session) error {
 	clear(p.given)
 	c, err := s.FindChain(ctx, nil)
