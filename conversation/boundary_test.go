@@ -609,3 +609,30 @@ func TestBranchBesideTheRecord(t *testing.T) {
 		t.Errorf("the conversation is %q", got)
 	}
 }
+
+// A program goes back to a copy, so the marker is beside the path. What came before is known all
+// the same.
+func TestBranchFromACopy(t *testing.T) {
+	t.Parallel()
+	st := memoryStore(t)
+	m := newManagerOn(t, st, 2)
+	id := say(t, m, "", systemMessage("s"), user("1"), assistant("2"), user("3"))
+	before := must(m.Conversation(id))(t)
+	last := before.Links[len(before.Links)-1].ID
+	s := must(session.Open(t.Context(), st, last, nil))(t)
+	defer s.Close()
+	do(t, s.Branch(before.Messages[0].ID))
+	must(s.AppendMessage(session.RoleUser, []session.Content{session.Text("3 again")}))(t)
+	m = newManagerOn(t, st, 2)
+	say(t, m, id, assistant("4"), user("5"))
+	if n := must(m.Totals(id))(t); n.Conversation != id || n.Messages != 4 {
+		t.Errorf("%+v", n)
+	}
+	c := must(m.Conversation(id))(t)
+	if got := texts(c.Messages); len(c.Links) != len(before.Links)+1 || !slices.Equal(got, []string{"system: s", "user: 3 again", "assistant: 4", "user: 5"}) {
+		t.Fatalf("%d links, %q", len(c.Links), got)
+	}
+	if mark := must(m.LoadSession(c.Links[len(c.Links)-1].ID))(t).Messages[1].Metadata; mark["original_session"] != id {
+		t.Errorf("marker %v", mark)
+	}
+}

@@ -71,7 +71,7 @@ func (l *link) read(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if l.Part, err = boundary.New(ctx, s); err != nil {
+	if l.Part, err = boundary.New(ctx, s, path); err != nil {
 		return err
 	}
 	l.known, l.instructions, l.files = make(map[string]bool), nil, nil
