@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -253,65 +254,203 @@ func TestPenguinRelations(t *testing.T) {
 	}
 }
 
-// What a session was given by the one before it is in the conversation once,
-// whether the copies have ids of their own or kept those of the originals.
+// penguinSession writes a session into a directory.
+func penguinSession(t *testing.T, dir, id, metadata string, messages ...string) string {
+	t.Helper()
+	path := filepath.Join(dir, id+".json")
+	transcripttest.WriteFile(t, path, `{"id":"`+id+`","created_at":"2026-04-01T12:00:00","last_active":"2026-04-01T12:00:01","metadata":{`+
+		metadata+`},"messages":[`+strings.Join(messages, ",")+`],"llm_request_lifecycles":[],"tool_call_records":[],"tool_result_records":[]}`)
+	return path
+}
+
+func penguinMessage(id, role, category, text, metadata string) string {
+	return `{"role":"` + role + `","content":"` + text + `","category":"` + category + `","id":"` + id + `","timestamp":"2026-04-01T12:00:00.000000","metadata":{` + metadata + `},"tokens":5}`
+}
+
+// penguinChain writes three sessions that continue each other, whose copies have ids of their own.
+// The second ends in a turn that is not over, so the third begins with its prompt, too.
+func penguinChain(t *testing.T) []string {
+	dir := t.TempDir()
+	system := func(id, text string) string { return penguinMessage(id, "system", "SYSTEM", text, "") }
+	user := func(id, text string) string { return penguinMessage(id, "user", "DIALOG", text, "") }
+	transition := func(id, from string) string {
+		return penguinMessage(id, "system", "SYSTEM", "Continuing from session "+from, `"type":"session_transition","previous_session":"`+from+`","original_session":"s1","earlier_messages":3`)
+	}
+	return []string{
+		penguinSession(t, dir, "s1", `"continued_to":"s2"`, system("msg_00000001", "be kind"), penguinMessage("msg_00000002", "system", "CONTEXT", "a document", ""), user("msg_00000003", "go on")),
+		penguinSession(t, dir, "s2", `"continued_from":"s1","continued_to":"s3"`, system("msg_00000011", "be kind"), penguinMessage("msg_00000012", "system", "CONTEXT", "a document", ""),
+			transition("msg_00000013", "s1"), system("msg_00000014", "be brief"), user("msg_00000015", "go on"), user("msg_00000016", "go on")),
+		penguinSession(t, dir, "s3", `"continued_from":"s2","continuation_index":2`, system("msg_00000021", "be kind"), system("msg_00000022", "be brief"), penguinMessage("msg_00000023", "system", "CONTEXT", "a document", ""),
+			user("msg_00000024", "go on"), transition("msg_00000025", "s2"), user("msg_00000026", "go on")),
+	}
+}
+
+// Copies have the ids of their originals, and a marker is in place of the message after them.
+func TestPenguinCopiesAreTheirOriginals(t *testing.T) {
+	t.Parallel()
+	paths := penguinChain(t)
+	read := func(path string) *transcript.CollectedConversation {
+		return transcripttest.Collect(t, penguin.Format(), transcripttest.Open(t, path)).Conversations[0]
+	}
+	ids := func(path string) (ids []string) {
+		for _, r := range read(path).Records {
+			if ids = append(ids, strings.TrimPrefix(r.ID, "msg_000000")); r.Entry.Custom != nil {
+				ids = ids[:len(ids)-1]
+			}
+		}
+		return ids
+	}
+	third := []string{"01", "14", "02", "16", "25", "26"}
+	for i, want := range [][]string{{"01", "02", "03"}, {"01", "02", "13", "14", "15", "16"}, third} {
+		if got := ids(paths[i]); !slices.Equal(got, want) {
+			t.Errorf("session %d has the entries %q, want %q", i+1, got, want)
+		}
+	}
+	session1, session2 := transcript.SessionID("penguin", "s1"), transcript.SessionID("penguin", "s2")
+	want := &session.ContinuesEntry{Session: session2, Original: session1, Messages: 3}
+	if diff := cmp.Diff(want, read(paths[2]).Records[4].Entry.Continues); diff != "" {
+		t.Errorf("the marker (-want +got):\n%s", diff)
+	}
+
+	// Without the files beside it, the copies are all that there is.
+	data, err := os.ReadFile(paths[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	alone := filepath.Join(t.TempDir(), "s2.json")
+	transcripttest.WriteFile(t, alone, string(data))
+	if got := ids(alone); !slices.Equal(got, []string{"11", "12", "13", "14", "15", "16"}) {
+		t.Errorf("alone, the second session has the entries %q", got)
+	}
+	// A broken file has a backup, and sessions may continue each other in a circle.
+	if data, err = os.ReadFile(paths[0]); err != nil {
+		t.Fatal(err)
+	}
+	transcripttest.WriteFile(t, paths[0]+".bak", strings.Replace(string(data), `"continued_to"`, `"continued_from":"s3","continued_to"`, 1))
+	transcripttest.WriteFile(t, paths[0], "{")
+	if got := ids(paths[2]); !slices.Equal(got, third) {
+		t.Errorf("from a backup, in a circle: %q, want %q", got, third)
+	}
+	// A copy of a session that continues another is no continuation.
+	if data, err = os.ReadFile(paths[1]); err != nil {
+		t.Fatal(err)
+	}
+	checkpoint := transcript.FileOf("cp_1.json", []byte(`{"metadata":{"id":"cp_1","session_id":"s2"},"session":`+string(data)+`}`))
+	if got := transcripttest.Collect(t, penguin.Format(), checkpoint).Conversations[0].Records; got[2].Entry.Message == nil || got[0].ID != "msg_00000011" {
+		t.Errorf("the checkpoint has %+v", got[:3])
+	}
+}
+
+// What Penguin wrote as a chain comes back as it was.
+func TestPenguinChainRoundTrip(t *testing.T) {
+	t.Parallel()
+	for _, path := range penguinChain(t) {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var want, got any
+		if err := errors.Join(json.Unmarshal(data, &want), json.Unmarshal(penguinWrite(t, path).Files[0].Data, &got)); err != nil {
+			t.Fatal(err)
+		}
+		for _, count := range []string{"message_count", "token_count"} {
+			delete(got.(map[string]any)["metadata"].(map[string]any), count)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s differs (-want +got):\n%s", filepath.Base(path), diff)
+		}
+	}
+}
+
+// What a session was given by the one before it is in the conversation once.
 func TestPenguinChainIsOneConversation(t *testing.T) {
 	t.Parallel()
-	message := func(id, role, category, text, metadata string) string {
-		return `{"role":"` + role + `","content":"` + text + `","category":"` + category + `","id":"` + id + `","timestamp":"2026-04-01T12:00:00","metadata":{` + metadata + `},"tokens":5}`
+	st := memory.New(nil)
+	im := transcript.Importer{Store: st}
+	var ids []string
+	for i, path := range penguinChain(t) {
+		if _, err := im.Import(t.Context(), penguin.Format(), transcripttest.Open(t, path)); err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, transcript.SessionID("penguin", fmt.Sprintf("s%d", i+1)))
 	}
-	file := func(id, metadata string, messages ...string) *transcript.File {
-		return transcript.FileOf("/d/"+id+".json", []byte(`{"id":"`+id+`","created_at":"2026-04-01T12:00:00","last_active":"2026-04-01T12:00:01","metadata":{`+
-			metadata+`},"messages":[`+strings.Join(messages, ",")+`]}`))
+	chain, err := session.FindChain(t.Context(), st, ids[2], nil)
+	if err != nil || !slices.Equal(chain.Links, ids) || len(chain.Missing) > 0 {
+		t.Fatalf("the chain is %+v, %v", chain, err)
 	}
-	for _, copied := range [][]string{{"msg_00000011", "msg_00000012"}, {"msg_00000001", "msg_00000002"}} {
-		st := memory.New(nil)
-		im := transcript.Importer{Store: st}
-		for _, f := range []*transcript.File{
-			file("s1", `"continued_to":"s2"`, message("msg_00000001", "system", "SYSTEM", "be kind", ""),
-				message("msg_00000002", "system", "CONTEXT", "a document", ""), message("msg_00000003", "user", "DIALOG", "one", "")),
-			file("s2", `"continued_from":"s1"`, message(copied[0], "system", "SYSTEM", "be kind", ""), message(copied[1], "system", "CONTEXT", "a document", ""),
-				message("msg_00000013", "system", "SYSTEM", "Continuing from session s1", `"type":"session_transition"`), message("msg_00000014", "user", "DIALOG", "two", "")),
-		} {
-			if _, err := im.Import(t.Context(), penguin.Format(), f); err != nil {
-				t.Fatal(err)
-			}
+	s, err := session.OpenChain(t.Context(), st, chain, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	path, err := s.PathTo("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var said []string
+	for _, e := range path {
+		if e.Message != nil {
+			said = append(said, e.Message.Content[0].Text.Content)
 		}
-		first, second := transcript.SessionID("penguin", "s1"), transcript.SessionID("penguin", "s2")
-		chain, err := session.FindChain(t.Context(), st, second, nil)
-		if err != nil || !slices.Equal(chain.Links, []string{first, second}) || len(chain.Missing) > 0 {
-			t.Fatalf("the chain is %+v, %v", chain, err)
-		}
-		s, err := session.OpenChain(t.Context(), st, chain, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer s.Close()
-		path, err := s.PathTo("")
-		if err != nil {
-			t.Fatal(err)
-		}
-		var said []string
-		for _, e := range path {
-			if e.Message != nil {
-				said = append(said, e.Message.Content[0].Text.Content)
-			}
-		}
-		if want := []string{"be kind", "a document", "one", "two"}; !slices.Equal(said, want) {
-			t.Errorf("copies as %s: the conversation is %q, want %q", copied[0], said, want)
-		}
-		// Written back as one session, it does not go on in another.
-		script, err := transcript.NewScript(s, "penguin", "", transcripttest.Now())
-		if err != nil {
-			t.Fatal(err)
-		}
-		out, err := penguin.Format().Write(t.Context(), script, env)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if v, _ := loose.Parse(out.Files[0].Data); v.Get("metadata").Has("continued_to") || len(slices.Collect(v.Get("messages").Items())) != 4 {
-			t.Errorf("written: %s", out.Files[0].Data)
-		}
+	}
+	if want := []string{"be kind", "a document", "go on", "be brief", "go on", "go on", "go on"}; !slices.Equal(said, want) {
+		t.Errorf("the conversation is %q, want %q", said, want)
+	}
+	if problems, err := s.Problems(); err != nil || len(problems) > 0 {
+		t.Errorf("problems: %v, %v", problems, err)
+	}
+	// Written back as one session, it does not go on in another, and continues none.
+	script, err := transcript.NewScript(s, "penguin", "", transcripttest.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := penguin.Format().Write(t.Context(), script, env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v, _ := loose.Parse(out.Files[0].Data); v.Get("metadata").Has("continued_to") || len(slices.Collect(v.Get("messages").Items())) != len(said) {
+		t.Errorf("written: %s", out.Files[0].Data)
+	}
+}
+
+// A continuation of ours is written as Penguin writes one.
+func TestPenguinWritesContinuations(t *testing.T) {
+	t.Parallel()
+	first, err := session.Create(t.Context(), memory.New(nil), session.Header{ID: "one"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer first.Close()
+	rule, err := first.AppendMessage(session.RoleSystem, []session.Content{session.Text("be kind")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	next, err := first.Continue(session.Entry{ID: rule}, session.Entry{Continues: &session.ContinuesEntry{Messages: 1}, Type: session.TypeContinues})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer next.Close()
+	if _, err := next.AppendMessage(session.RoleUser, []session.Content{session.Text("two")}); err != nil {
+		t.Fatal(err)
+	}
+	script, err := transcript.NewScript(next, "penguin", "", transcripttest.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := penguin.Format().Write(t.Context(), script, env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := loose.Parse(out.Files[0].Data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var said, kinds []string
+	for m := range v.Get("messages").Items() {
+		said, kinds = append(said, m.Get("content").Text()), append(kinds, m.Get("metadata", "type").Text())
+	}
+	if !slices.Equal(said, []string{"be kind", "Continuing from session one", "two"}) || kinds[1] != "session_transition" {
+		t.Errorf("written: %q, %q", said, kinds)
 	}
 }
 

@@ -21,7 +21,7 @@ func Script(ctx context.Context, c *transcript.CollectedConversation) (*transcri
 	if created.IsZero() && len(c.Records) > 0 {
 		created = c.Records[0].Entry.Timestamp
 	}
-	h := session.Header{Type: session.TypeSession, ID: "coppice-session", Version: session.Version, CreatedAt: created, CWD: c.CWD}
+	h := session.Header{Type: session.TypeSession, ID: "coppice-session", Version: session.Version, CreatedAt: created, CWD: c.CWD, Relation: c.Relation}
 	script, err := ScriptOf(ctx, h, Entries(c))
 	if err != nil {
 		return nil, err

@@ -17,20 +17,9 @@ import (
 // timeForm is how Penguin writes times: local, without a zone.
 const timeForm = "2006-01-02T15:04:05.000000"
 
-// decoder turns a session's messages into records.
-type decoder struct {
-	session string
-	seen    map[string]bool // ids
-	chat    openai.ChatDecoder
-}
-
-func (d *decoder) record(m loose.Value) transcript.Record {
-	id := m.Get("id").Text()
-	if id == "" || d.seen[id] {
-		id = transcript.HashID(name, d.session, string(m))
-	}
-	d.seen[id] = true
-	entry, err := d.chat.Message(chatMessage(m))
+// entryOf turns a message into an entry without an id.
+func entryOf(m loose.Value, chat *openai.ChatDecoder) session.Entry {
+	entry, err := chat.Message(chatMessage(m))
 	if err != nil || entry.Message == nil {
 		entry = session.Entry{Type: session.TypeMessage, Message: &session.MessageEntry{
 			Role: m.Get("role").Text(), Content: []session.Content{session.Text(m.Get("content").Text())},
@@ -47,7 +36,7 @@ func (d *decoder) record(m loose.Value) transcript.Record {
 	message.Tokens = session.CountedTokens(m.Get("tokens").Int())
 	made := encode(&entry)
 	message.Extra = residue.Keep(message.Extra, name, residue.Of(loose.Value(made[0]), m))
-	return transcript.Record{ID: id, Entry: entry}
+	return entry
 }
 
 // category returns the name of a category, which may be given by its number.

@@ -3,7 +3,7 @@
 // of sessions.
 //
 // A session that grew too long continues in another one. The two are linked here as they are
-// there, in both directions.
+// there, in both directions: see chain.go.
 package penguin
 
 import (
@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coppice-dev/coppice/provider/openai"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/transcript"
 	"github.com/coppice-dev/coppice/transcript/internal/loose"
@@ -119,12 +120,20 @@ func readSession(f *transcript.File, v, checkpoint loose.Value, span transcript.
 	if err := to.Begin(c); err != nil {
 		return err
 	}
-	d := decoder{session: c.ID, seen: make(map[string]bool)}
-	for m := range v.Get("messages").Items() {
-		record := d.record(m)
-		record.From = []transcript.Span{span}
-		to.Count(record.Entry.Message.Role+" message", "message", 1)
-		if err := to.Add(record); err != nil {
+	var chat openai.ChatDecoder
+	previous := ""
+	if c.Relation == session.RelationContinuation {
+		previous = c.Parent
+	}
+	p := partOf(f, c.ID, previous, v)
+	for i, m := range p.messages {
+		e := entryOf(m, &chat)
+		what, became := e.Message.Role+" message", "message"
+		if i == p.marker {
+			e, became = p.markerIn(&e, m), string(session.TypeContinues)
+		}
+		to.Count(what, became, 1)
+		if err := to.Add(transcript.Record{ID: p.ids[i], Entry: e, From: []transcript.Span{span}}); err != nil {
 			return err
 		}
 	}
@@ -157,7 +166,7 @@ func conversation(f *transcript.File, v, checkpoint loose.Value) transcript.Conv
 		}
 		c.Tags = []string{"checkpoint"}
 	case meta.Has("continued_from"):
-		c.Parent, c.Relation = meta.Get("continued_from").Text(), session.RelationContinuation
+		c.Parent, c.Relation = previousIn(v), session.RelationContinuation
 		c.Continuation = meta.Get("continuation_index").Int()
 	case meta.Has("branched_from"):
 		c.Parent, c.Relation = meta.Get("branched_from").Text(), session.RelationFork

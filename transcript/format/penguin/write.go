@@ -46,13 +46,25 @@ type writer struct {
 	messages []json.RawMessage
 	tokens   int
 	active   time.Time
+	marked   bool // the message that says what the session continues is there
 }
 
 func (w *writer) add(e *session.Entry) {
-	if e.Message == nil {
+	switch {
+	case e.Continues != nil && !w.marked && w.Script.Header.Relation == session.RelationContinuation:
+		// The markers of other sessions are there if a whole conversation is written as one.
+		w.marked = true
+		made := residue.RestoreIn(e.Extra, name, transition(e))
+		w.messages = append(w.messages, made...)
+		w.tokens += loose.Value(made[0]).Get("tokens").Int()
+	case e.Message == nil:
 		w.LoseSummary(e, "all messages that fit are sent there")
-		return
+	default:
+		w.message(e)
 	}
+}
+
+func (w *writer) message(e *session.Entry) {
 	w.messages = append(w.messages, residue.RestoreIn(e.Message.Extra, name, encode(e)...)...)
 	w.LoseBlocks(e, "a message is text, pictures and tool calls there",
 		session.ContentTypeText, session.ContentTypeImage, session.ContentTypeToolUse, session.ContentTypeToolResult)
@@ -108,9 +120,13 @@ func (w *writer) metadata(known any) map[string]any {
 // goesOn reports whether the session continues in another. A whole conversation that is
 // written as one session does not.
 func (w *writer) goesOn() bool {
-	return slices.ContainsFunc(w.Script.All, func(e session.Entry) bool {
-		return e.Custom != nil && e.Custom.CustomType == session.CustomContinuedTo
-	})
+	named, isWhole := false, false
+	for i := range w.Script.All {
+		e := &w.Script.All[i]
+		named = named || e.Custom != nil && e.Custom.CustomType == session.CustomContinuedTo
+		isWhole = isWhole || e.Continues != nil && e.Continues.Session == w.Script.Header.ID
+	}
+	return named && !isWhole
 }
 
 // mergeIndex replaces the session's line in the index.
