@@ -228,8 +228,12 @@ func (s *sessionCheck) checkBefore(ctx context.Context, before string) error {
 	if err != nil || !slices.ContainsFunc(problems, func(p session.Problem) bool { return p.Kind == session.ProblemDamaged }) {
 		return ctx.Err()
 	}
+	remedy := fmt.Sprintf("bring %q back from a backup", before)
+	if joins, err := rejoins(ctx, s.store, before, s.name); joins && err == nil {
+		remedy = fmt.Sprintf("repair %q", before)
+	}
 	return s.tell(Finding{Kind: KindParted, Detail: fmt.Sprintf(
-		"it continues session %q, but the line there that names this one is lost, and they are shown as two conversations; bring %q back from a backup to join them again", before, before)}, false)
+		"it continues session %q, but the line there that names this one is lost, and they are shown as two conversations; %s to join them again", before, remedy)}, false)
 }
 
 // note records whether an entry was imported.

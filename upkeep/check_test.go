@@ -259,7 +259,7 @@ func TestPartedSessionsAreNamed(t *testing.T) {
 		"whole": {func(first, _ string) string { return first }, func(log []byte) []byte { return log }, ""},
 		"record": {func(first, _ string) string { return first }, func(log []byte) []byte {
 			return bytes.Replace(log, []byte(`"custom_type"`), []byte(`"custom_typ\"`), 1)
-		}, `second: it continues session "first", but the line there that names this one is lost`},
+		}, `second: it continues session "first", but the line there that names this one is lost, and they are shown as two conversations; repair "first" to join them again`},
 		"header": {func(_, second string) string { return second }, func(log []byte) []byte {
 			clear(log[:bytes.IndexByte(log, '\n')])
 			return log

@@ -41,10 +41,10 @@ type RepairResult struct {
 }
 
 // Repair repairs what it can in a session without guessing: a torn end, lines that were
-// joined, a missing or misplaced header, damaged lines (a marker replaces each, so that
-// the tree stays connected), repeated lines, and permissions, including those of the
-// store's own files. Whatever could be read before can be read afterwards, and the
-// original log is kept.
+// joined, a missing or misplaced header, damaged lines (a placeholder replaces each, so that
+// the tree stays connected), a lost record of the session's continuation, repeated lines, and
+// permissions, including those of the store's own files. Whatever could be read before can be
+// read afterwards, and the original log is kept.
 //
 // The error matches ErrBeyondRepair if nothing can be saved, and errors.ErrUnsupported
 // if the store cannot rewrite logs.

@@ -25,6 +25,7 @@ const (
 // rawLine is a line, or the part of one from which an entry can be saved.
 type rawLine struct {
 	class      lineClass
+	kind       session.EntryType // of damage, if it shows
 	pos, next  store.Pos
 	id, parent string
 	data       []byte // for a header, and for what cannot be copied from the file unchanged
@@ -63,7 +64,8 @@ func classify(line store.RawLine) []rawLine {
 	}
 	l.class = lineDamaged
 	l.torn = l.torn && !store.IsLine(data) // otherwise what was there is lost
-	if h, ok := rawjson.LenientHead(data); ok && !l.torn {
+	h, ok := rawjson.LenientHead(data)
+	if l.kind = session.EntryType(h.Type); ok && !l.torn {
 		l.id = string(h.ID)
 	}
 	if line.Cut {

@@ -71,7 +71,7 @@ func TestManyGapsAreFilled(t *testing.T) {
 			}
 		}
 		if len(p.pieces) != n || roots != 1 {
-			t.Errorf("%s: %d markers and %d roots, want %d and 1", name, len(p.pieces), roots, n)
+			t.Errorf("%s: %d placeholders and %d roots, want %d and 1", name, len(p.pieces), roots, n)
 		}
 	}
 }

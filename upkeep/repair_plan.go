@@ -28,11 +28,14 @@ type repairPlan struct {
 	lines   []rawLine
 	header  session.Header
 	leaf    string
-	gaps    map[string]string // the missing entries, with their parents
-	filled  map[string]bool   // the gaps that have a marker
-	circles map[string]int    // the entries that are their own ancestors, with the number of their cycle
-	cut     map[int]bool      // the cycles that have been broken
-	present map[string]int    // the entries that are there, with the index of their first line
+	next    string                 // the session that continues it, if the record of that is lost
+	marker  string                 // the id of the session's marker, if its line is damaged
+	said    session.ContinuesEntry // in it, as far as it is known
+	gaps    map[string]string      // the missing entries, with their parents
+	filled  map[string]bool        // the gaps that have a placeholder
+	circles map[string]int         // the entries that are their own ancestors, with the number of their cycle
+	cut     map[int]bool           // the cycles that have been broken
+	present map[string]int         // the entries that are there, with the index of their first line
 	now     time.Time
 
 	seen    map[string][sha256.Size]byte // the entries that were taken over
@@ -67,30 +70,11 @@ func planRepair(ctx context.Context, st store.Store, name string, raw store.Raw)
 			return nil, err
 		}
 	}
+	if err := errors.Join(p.findLater(ctx, st), p.readMarker(ctx, st)); err != nil {
+		return nil, err
+	}
 	p.decide()
 	return p, nil
-}
-
-// findEarlier finds the session that the lost header named as the one that it continues: its log
-// names this one in turn. Without it a repair would make two conversations of one.
-func (p *repairPlan) findEarlier(ctx context.Context, st store.Store) error {
-	names, err := namesIn(ctx, st)
-	if err != nil {
-		return err
-	}
-	for _, name := range names {
-		link, err := session.ReadLink(ctx, st, name)
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		if err != nil || name == p.name || link.ContinuedTo != p.name { // what cannot be read names nothing
-			continue
-		}
-		p.header.ParentSession, p.header.Relation = name, session.RelationContinuation
-		p.header.Continuation = link.Index + 1
-		return nil
-	}
-	return nil
 }
 
 // hopeless reports whether nothing can be saved.
@@ -152,6 +136,7 @@ func (p *repairPlan) decide() {
 		}
 	}
 	p.decideLeaf()
+	p.decideNext()
 }
 
 func (p *repairPlan) decideEntry(l *rawLine) {
@@ -210,7 +195,7 @@ func (p *repairPlan) decideLeaf() {
 		e.ParentID = &want
 	}
 	line, _ := e.MarshalJSON() // nothing in it can fail to encode
-	p.moved = true
+	p.moved, p.newLeaf = true, want
 	p.act("leaf", &rawLine{id: want}, "moved back to where it was")
 	p.pieces = append(p.pieces, store.Piece{Line: line})
 }
@@ -302,8 +287,8 @@ func (p *repairPlan) keep(l *rawLine) {
 	}
 }
 
-// fillGap writes a marker for a missing entry. If its parent is missing too, the
-// parent's marker comes first, because parents come before their children.
+// fillGap writes a placeholder for a missing entry. If its parent is missing too, the
+// parent's comes first, because parents come before their children.
 func (p *repairPlan) fillGap(id string, at *rawLine) {
 	var chain []string
 	for p.isMissing(id) && !p.filled[id] {
@@ -316,7 +301,7 @@ func (p *repairPlan) fillGap(id string, at *rawLine) {
 	}
 	for i := len(chain) - 1; i >= 0; i-- {
 		p.moved = true
-		p.act("gap", &rawLine{id: chain[i], pos: at.pos}, "a marker takes the place of an entry that cannot be read")
+		p.act("gap", &rawLine{id: chain[i], pos: at.pos}, "a placeholder takes the place of an entry that cannot be read")
 		p.pieces = append(p.pieces, store.Piece{Line: p.gapLine(chain[i])})
 		p.newLeaf = chain[i]
 	}
@@ -355,11 +340,14 @@ func (p *repairPlan) parentOf(id string) string {
 	return p.gaps[id]
 }
 
-// gapLine returns the marker: an entry that is not sent to a model.
+// gapLine returns the placeholder: an entry that is not sent to a model.
 func (p *repairPlan) gapLine(id string) []byte {
 	e := session.Entry{
 		Type: session.TypeCustom, ID: id, Timestamp: p.now.UTC(),
 		Custom: &session.CustomEntry{CustomType: session.CustomGap, Data: map[string]any{"session": p.header.ID}},
+	}
+	if id == p.marker {
+		e.Type, e.Custom, e.Continues = session.TypeContinues, nil, &p.said
 	}
 	if parent := p.gaps[id]; parent != "" {
 		e.ParentID = &parent

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"reflect"
 	"runtime"
 	"slices"
 	"testing"
@@ -230,7 +231,7 @@ func TestDryRunChangesNothing(t *testing.T) {
 	}
 }
 
-// NULs at the end are an entry that was lost, not a torn end: a marker takes its place.
+// NULs at the end are an entry that was lost, not a torn end: a placeholder takes its place.
 func TestRepairMarksALostEnd(t *testing.T) {
 	t.Parallel()
 	st, err := file.Open(filepath.Join(t.TempDir(), "s"), &file.Options{Sync: file.Never})
@@ -310,6 +311,109 @@ func TestRepairKeepsTheChain(t *testing.T) {
 	got := repaired.Header()
 	if got.ParentSession != want.ParentSession || got.Relation != want.Relation || got.Continuation != want.Continuation {
 		t.Errorf("the header is %+v, and was %+v", got, want)
+	}
+}
+
+// The record that names the continuation of a session is lost. The continuation still says what it
+// continues.
+func TestRepairNamesTheContinuationAgain(t *testing.T) {
+	t.Parallel()
+	garble := func(name string) func([]byte) []byte { // a line keeps its beginning
+		return func(line []byte) []byte { return bytes.Replace(line, []byte(`"`+name+`":`), []byte(`"`+name+`\":`), 1) }
+	}
+	zero := func(line []byte) []byte { return append(make([]byte, len(line)-1), '\n') }
+	for name, c := range map[string]struct {
+		harm   map[int]func([]byte) []byte // by line
+		claims int
+		joins  bool
+	}{
+		"the end of the record":         {map[int]func([]byte) []byte{2: garble("custom_type")}, 1, true},
+		"all of the record":             {map[int]func([]byte) []byte{2: zero}, 1, true},
+		"the record is torn":            {map[int]func([]byte) []byte{2: func(line []byte) []byte { return line[:len(line)/2] }}, 1, true},
+		"two sessions claim to be next": {map[int]func([]byte) []byte{2: zero}, 2, false},
+		"another line":                  {map[int]func([]byte) []byte{1: zero}, 1, true},
+		"another line, and no record":   {map[int]func([]byte) []byte{1: garble("role"), 2: func([]byte) []byte { return nil }}, 1, false},
+		"a record and another line":     {map[int]func([]byte) []byte{1: zero, 2: zero}, 1, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			st, err := file.Open(t.TempDir(), &file.Options{Sync: file.Never})
+			must(t, err)
+			defer st.Close()
+			first, err := session.Create(t.Context(), st, session.Header{ID: "first"}, nil)
+			must(t, err)
+			must(t, first.Append(session.Message(session.RoleUser, session.Text("one"))))
+			second, err := first.Continue()
+			must(t, err)
+			must(t, second.Append(session.Message(session.RoleUser, session.Text("two"))))
+			if c.claims > 1 {
+				other, err := session.Create(t.Context(), st, session.Header{ID: "other", ParentSession: "first", Relation: session.RelationContinuation}, nil)
+				must(t, err)
+				must(t, other.Close())
+			}
+			must(t, errors.Join(first.Close(), second.Close()))
+			path := st.Path("first")
+			content, err := os.ReadFile(path)
+			must(t, err)
+			lines := bytes.SplitAfter(content, []byte("\n"))
+			for i, harm := range c.harm {
+				lines[i] = harm(lines[i])
+			}
+			must(t, os.WriteFile(path, bytes.Join(lines, nil), 0o600))
+
+			for range 2 {
+				_, err = upkeep.Repair(t.Context(), st, upkeep.RepairRequest{Session: "first"})
+				must(t, err)
+			}
+			chain, err := session.FindChain(t.Context(), st, "first", nil)
+			must(t, err)
+			if joined := slices.Equal(chain.Links, []string{"first", second.ID()}); joined != c.joins {
+				t.Errorf("the conversation is %+v", chain)
+			}
+			repaired, err := os.ReadFile(path)
+			must(t, err)
+			if n := bytes.Count(repaired, []byte(session.CustomContinuedTo)); n > 1 {
+				t.Errorf("there are %d records:\n%s", n, repaired)
+			}
+		})
+	}
+}
+
+// The marker of a session that continues another is damaged, but one can see that it is one.
+func TestRepairKeepsTheMarker(t *testing.T) {
+	t.Parallel()
+	st, err := file.Open(t.TempDir(), &file.Options{Sync: file.Never})
+	must(t, err)
+	defer st.Close()
+	first, err := session.Create(t.Context(), st, session.Header{ID: "first"}, nil)
+	must(t, err)
+	defer first.Close()
+	spend := session.Message(session.RoleAssistant, session.Text("one"))
+	spend.Message.Usage = &session.Usage{Input: 10}
+	must(t, first.Append(spend))
+	answer := session.Entry{ID: first.LeafID()}
+	second, err := first.Continue(answer)
+	must(t, err)
+	third, err := second.Continue(answer)
+	must(t, err)
+	must(t, third.Append(session.Message(session.RoleUser, session.Text("two"))))
+	must(t, errors.Join(second.Close(), third.Close()))
+	want, err := session.ReadLink(t.Context(), st, third.ID())
+	must(t, err)
+	path := st.Path(third.ID())
+	content, err := os.ReadFile(path)
+	must(t, err)
+	must(t, os.WriteFile(path, bytes.Replace(content, []byte(`"continues":{`), []byte(`"continues":[`), 1), 0o600))
+	_, err = upkeep.Repair(t.Context(), st, upkeep.RepairRequest{Session: third.ID()})
+	must(t, err)
+	if got, err := session.ReadLink(t.Context(), st, third.ID()); err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("its place is %+v, %v; it was %+v", got, err, want)
+	}
+	repaired, err := session.Open(t.Context(), st, third.ID(), nil)
+	must(t, err)
+	defer repaired.Close()
+	if spent, err := session.SpentIn(repaired); err != nil || spent.Reported > 0 {
+		t.Errorf("it has spent %+v, %v", spent, err)
 	}
 }
 

@@ -25,9 +25,9 @@ func repairCommand(a *app) *cobra.Command {
 		Use:   "repair [ID…]",
 		Short: "Repair the files of a session",
 		Long: "Repairs what can be repaired without guessing: a torn end, lines that were glued\n" +
-			"together, a missing or misplaced header, damaged lines (a marker takes their place,\n" +
-			"so that the entries after them stay connected), repeated lines, permissions. The\n" +
-			"original file is kept in quarantine.\n\n" +
+			"together, a missing or misplaced header, damaged lines (a placeholder takes their place,\n" +
+			"so that the entries after them stay connected), a lost record of the session's\n" +
+			"continuation, repeated lines, permissions. The original file is kept in quarantine.\n\n" +
 			"Prints what it did. It lists what it cannot repair and leaves it alone; the exit\n" +
 			"code is then 3.\n\n" +
 			"With --stale it deletes what interrupted programs left in the store: temporary\n" +
