@@ -389,6 +389,7 @@ func TestParseEntryRefusesMistakes(t *testing.T) {
 		`{"type":"compaction","compaction":{"summary":"s","state":5}}`,
 		`{"type":"custom","custom":{"custom_type":"t","data":"x"}}`,
 		`{"type":"leaf","leaf":{}}`,
+		`{"type":"continues","continues":{"session":"x","created":5}}`, `{"type":"continues","continues":{"original":"x"}}`,
 		`{"type":"message","message":{"role":"user","content":""}}`,
 		`{"type":"message","message":{"role":"assistant","content":[{"type":"tool_use","tool_use":{"id":"k","name":"n"}},{"type":"tool_use","tool_use":{"id":"k","name":"n"}}]}}`,
 		`{"type":"message","message":{"role":"tool","content":[{"type":"tool_result","tool_result":{"tool_use_id":"k","parts":[{"type":"text"}]}}]}}`,

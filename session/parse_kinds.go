@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
+	"time"
 
 	"github.com/coppice-dev/coppice/internal/rawjson"
 )
@@ -58,7 +59,7 @@ func hasMembers(v reflect.Value) bool {
 	case reflect.Slice:
 		return v.Len() > 0
 	}
-	return v.Kind() == reflect.Struct
+	return v.Kind() == reflect.Struct && v.Type() != reflect.TypeFor[time.Time]()
 }
 
 // checkNames refuses members that were kept as unknown though a type has them. (A
@@ -91,6 +92,9 @@ func memberName(f reflect.StructField) string {
 func kindName(t reflect.Type) string {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
+	}
+	if t == reflect.TypeFor[time.Time]() {
+		return "a time"
 	}
 	switch t.Kind() {
 	case reflect.String:
