@@ -105,7 +105,7 @@ type begun struct {
 // serve answers requests until ctx ends.
 func (b *begun) serve(ctx context.Context) error { return b.server.Serve(ctx, b.listener) }
 
-// begin makes a server. It listens last, when nothing else can go wrong: whoever sees the
+// begin makes a server. It listens last, when nothing else can go wrong: a client that sees the
 // address may connect at once.
 func (f *serveFlags) begin(ctx context.Context, h *home.Home, log *slog.Logger) (*begun, error) {
 	o := server.Options{

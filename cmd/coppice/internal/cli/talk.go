@@ -323,7 +323,7 @@ func (t *talk) wrap(text, before string) string {
 
 // hanging breaks a line between words so that it fits a terminal. What does not fit the first line
 // is indented more. With no width the text stays on one line. It does not break a long path, nor
-// a command, which somebody may copy.
+// a command, which is there to be copied.
 func (t *talk) hanging(line string, width int) string {
 	if width == 0 || ansi.StringWidth(line) <= width {
 		return line

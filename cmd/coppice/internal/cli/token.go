@@ -94,8 +94,7 @@ func (a *app) listTokens(ctx context.Context, h *home.Home, _ []string) error {
 		return nil
 	}
 	now := time.Now()
-	t := a.newTable("NAME", "NAME", "ACCESS", "EXPIRES", "USED")
-	return printList(a, all, t, func(one *token.Token) []string {
+	return printList(a, all, a.newTable("NAME", "NAME", "ACCESS", "EXPIRES", "USED"), func(one *token.Token) []string {
 		expires, used := "never", "never"
 		switch {
 		case one.Expires.IsZero():
