@@ -256,7 +256,7 @@ func (w *writer) insert(s *state, rec *record, id any, parent int64) (int64, err
 	if c := rec.context(); c != nil {
 		context = *c
 	}
-	if err := w.add(w.entryRows, s.id, n, id, parent, int64(rec.pos), rec.time, int64(rec.class), context); err != nil {
+	if err := w.add(w.entryRows, s.id, n, id, parent, int64(rec.pos), rec.timeInTable(), int64(rec.class), context); err != nil {
 		return -1, err
 	}
 	if rec.class == classEntry || rec.class == classLost || rec.class == classStep {
@@ -333,5 +333,5 @@ func (w *writer) fillMissing(s *state, rec *record) (int64, error) {
 	s.fresh = nil // its entries change
 	s.breaks++    // it is in an unexpected place, so settle has to look
 	return n, w.exec(`UPDATE entries SET parent = -1, pos = ?, time = ?, class = ?, context = ? WHERE session = ? AND n = ?`,
-		int64(rec.pos), rec.time, int64(rec.class), rec.context(), s.id, n)
+		int64(rec.pos), rec.timeInTable(), int64(rec.class), rec.context(), s.id, n)
 }

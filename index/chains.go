@@ -266,9 +266,9 @@ func (w *writer) place(r *linkRow, part, chain, nth int64) error {
 }
 
 // countOnce finds the entries that several sessions of a chain have. Such an entry counts in the
-// first of them, or if a message has lost its rest there, in the first that has all of it.
+// first of them, or if its rest is lost there, in the first that has all of it.
 //
-// It depends on the session and those before it, and if the rest of a message is lost, on those after
+// It depends on the session and those before it, and if the rest of an entry is lost, on those after
 // it, too. So if a message is added to the last session, only that is looked at.
 func (w *writer) countOnce(rows map[string]*linkRow, c session.Linked) error {
 	var before []byte // the greatest id of the sessions before
@@ -300,13 +300,13 @@ func (w *writer) countOnce(rows map[string]*linkRow, c session.Linked) error {
 func (w *writer) findElsewhere(r *linkRow, before []byte) (there elsewhere, err error) {
 	cond := `c.id <= ?4`
 	if r.problems > 0 {
-		cond = `(c.id <= ?4 OR c.class = 6)`
+		cond = `(c.id <= ?4 OR c.time = ?5)`
 	}
 	rows, err := w.QueryContext(w.ctx, `SELECT c.n, CASE WHEN c.class IN (0, 6) THEN 1 ELSE 0 END FROM entries c
 		WHERE c.session = ?1 AND c.class NOT IN (2, 3, 4) AND `+cond+` AND (SELECT 1 FROM sessions l
-			WHERE l.chain = ?2 AND l.chain <> 0 AND (l.nth < ?3 OR c.class = 6) AND EXISTS (SELECT 1 FROM entries e
-				WHERE e.session = l.id AND e.id = c.id AND e.class NOT IN (2, 3, 4) AND (e.class <> 6 OR c.class = 6 AND l.nth < ?3))
-			ORDER BY l.nth DESC LIMIT 1) IS NOT NULL ORDER BY c.n`, r.id, r.chain, r.nth, before)
+			WHERE l.chain = ?2 AND l.chain <> 0 AND (l.nth < ?3 OR c.time = ?5) AND EXISTS (SELECT 1 FROM entries e
+				WHERE e.session = l.id AND e.id = c.id AND e.class NOT IN (2, 3, 4) AND (e.time <> ?5 OR c.time = ?5 AND l.nth < ?3))
+			ORDER BY l.nth DESC LIMIT 1) IS NOT NULL ORDER BY c.n`, r.id, r.chain, r.nth, before, int64(lostTime))
 	if err != nil {
 		return there, err
 	}

@@ -3,6 +3,7 @@ package index
 import (
 	"context"
 	"hash/crc32"
+	"math"
 	"slices"
 	"time"
 
@@ -157,6 +158,17 @@ func (r *lineReader) read(ctx context.Context, line store.Line) *record {
 // isRestLost reports whether only the head of an entry could be read.
 func (rec *record) isRestLost() bool {
 	return len(rec.lost) > 0 && rec.class != classDamaged && rec.class != classNoID
+}
+
+// lostTime is the time in the table of an entry whose rest is lost.
+const lostTime = math.MinInt64
+
+// timeInTable returns the time of an entry as the table has it.
+func (rec *record) timeInTable() int64 {
+	if rec.isRestLost() {
+		return lostTime
+	}
+	return rec.time
 }
 
 func (rec *record) setHead(h rawjson.Head) {

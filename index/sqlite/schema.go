@@ -149,7 +149,7 @@ CREATE TABLE entries (
 	id      BLOB,             -- NULL: a damaged line whose id is not known
 	parent  INTEGER NOT NULL, -- -1: none
 	pos     INTEGER NOT NULL, -- -1: not in the log
-	time    INTEGER NOT NULL,
+	time    INTEGER NOT NULL, -- see lostTime
 	class   INTEGER NOT NULL,
 	context INTEGER,          -- tokens after this response; 0 after a compaction
 	PRIMARY KEY (session, n)
