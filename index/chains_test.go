@@ -253,6 +253,37 @@ func TestCopiesCountOnce(t *testing.T) {
 	}
 }
 
+// What an earlier session is given late counts there, and no longer in a later one that has it. A name
+// that was copied is older than what the conversation was called since.
+func TestEarlierSessionGrows(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	name := func(id, text string) string {
+		return `"type":"session_info","id":"` + id + `","parent_id":null,"timestamp":"2026-03-14T12:00:00Z","session_info":{"name":"` + text + `"}`
+	}
+	first := []string{
+		`"type":"session","id":"a","version":1,"timestamp":"2026-03-14T12:00:00Z"`, name("old", "Garden"), name("new", "Kitchen"),
+		`"type":"custom","id":"next","parent_id":null,"timestamp":"2026-03-14T12:02:00Z","custom":{"custom_type":"coppice.continued_to","data":{"session":"b","of":"a"}}`,
+	}
+	f.write("a", first)
+	f.write("b", []string{
+		`"type":"session","id":"b","version":1,"timestamp":"2026-03-14T12:00:00Z","relation":"continuation","parent_session":"a"`, name("old", "Garden"),
+		`"type":"continues","id":"marker","parent_id":"old","timestamp":"2026-03-14T12:01:00Z","continues":{"session":"a","original":"a"}`, said("late", `"marker"`, "user"),
+	})
+	ix := f.open(t)
+	for _, in := range []string{"b", "a"} {
+		row := must[index.Session](t)(ix.Conversation(t.Context(), "a"))
+		if alone := must[index.Session](t)(ix.Get(t.Context(), "b")); row.Title != "Kitchen" || alone.Title != "Garden" || row.Messages != 1 {
+			t.Errorf("the conversation is %q with %d messages, its last session %q", row.Title, row.Messages, alone.Title)
+		}
+		if hits := search(t, ix, index.SearchOptions{Query: "late"}); len(hits) != 1 || hits[0].Name != in {
+			t.Errorf("%+v, want one hit in session %s", hits, in)
+		}
+		f.write("a", append(first, said("late", `"next"`, "user")))
+		mustCatchUp(t, ix)
+	}
+}
+
 // said is a message that says its id, without the brackets of its line.
 func said(id, parent, role string) string {
 	return fmt.Sprintf(`"type":"message","id":%q,"parent_id":%s,"timestamp":"2026-03-14T12:00:00Z","message":{"role":%q,"tokens":5,"content":[{"type":"text","text":{"content":%q}}]}`, id, parent, role, id)

@@ -237,7 +237,7 @@ func TestValues(t *testing.T) {
 	want(t, r, []int64{1, 0}, `SELECT class FROM entries WHERE session = ? ORDER BY n`, 1)
 	want(t, r, []bool{false, true}, `SELECT id IS NULL FROM entries ORDER BY n`)
 	want(t, r, []int64{0}, `SELECT n FROM entries WHERE id = ? AND context IS NULL AND time / 2 = 2`, []byte{0, 255})
-	want(t, r, []int64{3}, `SELECT id FROM sessions WHERE row = x'' AND name IS NULL`)
+	want(t, r, []int64{3, 2}, `SELECT id FROM sessions WHERE row = x'' ORDER BY id DESC LIMIT 2`)
 	want(t, r, []string{"Tschüß ��"}, `SELECT name FROM names WHERE name = ? AND lower(name) = lower(?)`, "Tschüß \x00\xff", "TSCHüß \x00\xff")
 	want[string](t, r, nil, `SELECT name FROM names WHERE lower(name) = lower(?)`, "TSCHÜSS")
 	want(t, r, []int64{5}, `SELECT sum(j.value) FROM sessions s, json_each(s.tools) j WHERE j.key = ?`, "ba\x00sh")
