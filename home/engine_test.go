@@ -28,7 +28,7 @@ func TestNobodyWritesForTheEngine(t *testing.T) {
 	}
 	requests := []home.AppendRequest{
 		{Session: id, Entry: []byte(`{"type":"message","message":{"role":"user","content":[{"type":"text","text":{"content":"x"}}],"metadata":{"coppice.queued":"` + said[0] + `"}}}`)},
-		{Session: id, Message: &session.MessageEntry{Role: session.RoleUser, Content: []session.Content{session.Text("x")}, Metadata: map[string]any{session.MetaCarried: said[0]}}},
+		{Session: id, Entry: []byte(`{"type":"continues","continues":{"session":"` + id + `","original":"` + id + `"}}`)},
 	}
 	for _, kind := range []string{
 		session.CustomQueued, session.CustomContinuedTo, session.CustomAsking, session.CustomTools, session.CustomRequest, session.CustomCalls,

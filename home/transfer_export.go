@@ -161,7 +161,7 @@ func (t *Transfer) export(ctx context.Context, r exporting) (*ExportResult, erro
 		return result, t.exportTo(ctx, c, r, result)
 	}
 	if r.Redact && r.Format != ExportJSONL {
-		copied, err := redactedCopy(ctx, c.Session)
+		copied, err := redactedCopy(ctx, c)
 		if err != nil {
 			return nil, err
 		}

@@ -34,7 +34,7 @@ func (c *Conversation) writeJSON(ctx context.Context, w io.Writer, count *int) e
 	}
 	var missing []session.Problem
 	comma := "\n"
-	for e, err := range eachPeeked(ctx, c.Session) {
+	for e, err := range c.eachAsOne(ctx) {
 		if err != nil {
 			return err
 		}
@@ -71,6 +71,24 @@ func eachPeeked(ctx context.Context, s *session.Session) iter.Seq2[session.Entry
 		return func(yield func(session.Entry, error) bool) { yield(session.Entry{}, err) }
 	}
 	return peeked(ctx, s, ids)
+}
+
+// eachAsOne is eachPeeked for a copy of a conversation as a single session: what its compactions say
+// that they keep is about the sessions in which they are.
+func (c *Conversation) eachAsOne(ctx context.Context) iter.Seq2[session.Entry, error] {
+	return func(yield func(session.Entry, error) bool) {
+		for e, err := range eachPeeked(ctx, c.Session) {
+			if err == nil && e.Compaction != nil && e.Compaction.State != nil && len(c.Chain.Links) > 1 {
+				compaction, state := *e.Compaction, *e.Compaction.State
+				state.Kept = nil
+				compaction.State = &state
+				e.Compaction = &compaction
+			}
+			if !yield(e, err) {
+				return
+			}
+		}
+	}
 }
 
 // peeked yields some entries without what they have in blobs.
@@ -199,7 +217,7 @@ func (c *Conversation) writeJoined(ctx context.Context, w io.Writer, r *ExportRe
 		return err
 	}
 	var missing []session.Problem
-	for e, err := range eachPeeked(ctx, c.Session) {
+	for e, err := range c.eachAsOne(ctx) {
 		if err != nil {
 			return err
 		}

@@ -13,20 +13,20 @@ import (
 	"github.com/coppice-dev/coppice/store/memory"
 )
 
-// redactedCopy returns a copy of a session in memory, without its secrets. Renderers get the
+// redactedCopy returns a copy of a conversation in memory, without its secrets. Renderers get the
 // copy, so that none of them can show a secret that another one would have caught.
-func redactedCopy(ctx context.Context, s *session.Session) (*session.Session, error) {
+func redactedCopy(ctx context.Context, c *Conversation) (*session.Session, error) {
 	entries := func(yield func(session.Entry, error) bool) {
-		for e, err := range eachPeeked(ctx, s) {
+		for e, err := range c.eachAsOne(ctx) {
 			if err == nil {
-				s.Fill(&e)
+				c.Fill(&e)
 			}
 			if !yield(e, err) {
 				return
 			}
 		}
 	}
-	return copyEntries(ctx, memory.New(&memory.Options{MaxLine: maxPassing}), s, entries, &session.Options{Clean: clean.Append, BlobThreshold: -1})
+	return copyEntries(ctx, memory.New(&memory.Options{MaxLine: maxPassing}), c.Session, entries, &session.Options{Clean: clean.Append, BlobThreshold: -1})
 }
 
 // copyEntries makes a copy of a session from its entries, with the same leaf.

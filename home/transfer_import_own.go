@@ -322,10 +322,15 @@ func (h *Home) compareOwn(ctx context.Context, st store.Store, s *session.Sessio
 	return true, fresh, err
 }
 
-// continuedWith returns the session of the same conversation that has entries of s. Then s
-// is the conversation written as one session, and adding its entries would double them.
+// continuedWith returns the session of the same conversation that has entries of s, other than
+// copies. Then s is the conversation written as one session, and adding its entries would double
+// them.
 func (h *Home) continuedWith(ctx context.Context, s *session.Session) (string, error) {
 	chain, err := h.chainOf(ctx, s.ID())
+	if err != nil {
+		return "", err
+	}
+	ours, err := ownIDs(ctx, s)
 	if err != nil {
 		return "", err
 	}
@@ -337,17 +342,34 @@ func (h *Home) continuedWith(ctx context.Context, s *session.Session) (string, e
 		if err != nil {
 			return "", err
 		}
-		ids, err := c.EntryIDs()
+		theirs, err := ownIDs(ctx, c.Session)
 		if err = errors.Join(err, c.Close()); err != nil {
 			return "", err
 		}
-		for _, id := range ids {
-			if has, err := s.Has(id); has || err != nil {
-				return link, err
+		for id := range theirs {
+			if ours[id] {
+				return link, nil
 			}
 		}
 	}
 	return "", nil
+}
+
+// ownIDs returns the ids of the entries of a session, without what a continuation begins with.
+func ownIDs(ctx context.Context, s *session.Session) (map[string]bool, error) {
+	ids := make(map[string]bool)
+	begins := s.Header().Relation == session.RelationContinuation
+	for e, err := range eachPeeked(ctx, s) {
+		if err != nil {
+			return nil, err
+		}
+		if begins && e.Continues != nil {
+			begins = false
+			clear(ids)
+		}
+		ids[e.ID] = true
+	}
+	return ids, nil
 }
 
 // digests returns the sums of the entries of a session by their ids, wherever their content

@@ -123,10 +123,21 @@ func pointerGist(e *session.Entry, n int, name func(id string) string) string {
 		return "of " + name(e.Revert.TargetID)
 	case e.Merge != nil:
 		return mergeGist(e.Merge, name)
+	case e.Continues != nil:
+		return continuesGist(e.Continues)
 	case e.Type == session.TypeGap:
 		return "(missing or damaged)"
 	}
 	return ""
+}
+
+// continuesGist says which session this one continues. A missing count is not told from none.
+func continuesGist(c *session.ContinuesEntry) string {
+	text := "session " + OneLine(c.Session, 0)
+	if c.Messages > 0 {
+		text += " (" + Counted(c.Messages, "message", "messages") + " before)"
+	}
+	return text
 }
 
 func mergeGist(m *session.MergeEntry, name func(id string) string) string {

@@ -49,9 +49,15 @@ var rules = []struct {
 	},
 	{
 		"what a continuation is given, and the marker in it",
-		regexp.MustCompile(`session\.MetaCarried\b|session\.TransitionType\b|"earlier_messages"`),
-		[]string{"internal/boundary/boundary.go"},
+		regexp.MustCompile(`&session\.ContinuesEntry\{`),
+		[]string{"internal/boundary/boundary.go", "internal/boundary/message.go"},
 		"boundary.Part.Carry",
+	},
+	{
+		"the message with which another program's session says that it continues one",
+		regexp.MustCompile(`"session_transition"|"earlier_messages"`),
+		[]string{"internal/boundary/message.go"},
+		"boundary.IsMarker, boundary.MarkerIn or boundary.MarkerMessage",
 	},
 	{
 		"how a data: URL is taken apart",
