@@ -456,7 +456,7 @@ func (c *Chat) Close() error {
 	if c.agent != nil {
 		errs = append(errs, c.agent.Close())
 	}
-	if turn := c.turn.Load(); turn != nil {
+	if turn := c.turn.Load(); turn != nil && turn.chat == c { // otherwise it is the turn that closes the chat
 		<-turn.done
 	}
 	if c.c != nil {

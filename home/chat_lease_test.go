@@ -3,6 +3,7 @@ package home_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/coppice-dev/coppice/agent"
@@ -50,5 +51,43 @@ func TestASecondChatIsToldWhoWorksThere(t *testing.T) {
 	path, err := h.Entries.Path(t.Context(), home.PathRequest{Session: one.Conversation().ID()}, nil)
 	if err != nil || path.Working != nil {
 		t.Errorf("works there now: %+v, %v", path, err)
+	}
+}
+
+// A tool of the program around a chat is asked about as well. There are no rules for it.
+func TestAChatAsksAboutTheToolsOfItsProgram(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	ran := false
+	dig := agent.Tool{
+		Tool: provider.Tool{Name: "dig"},
+		Ask:  func(agent.Call) (bool, string) { return true, "" },
+		Run: func(context.Context, agent.Call) (agent.Result, error) {
+			ran = true
+			return agent.Result{Text: "a hole"}, nil
+		},
+	}
+	c, err := h.Chat(t.Context(), home.TurnOptions{}, dig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	turn, err := c.Say(t.Context(), []session.Content{session.Text("call dig {}")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	heard := listen(t, func(send func(home.TurnEvent) error) (*home.TurnResult, error) { return turn.Listen(t.Context(), send) })
+	asked := heard.until(agent.ToolWaiting)
+	if asked.Question.NoRules == "" || len(asked.Question.Rules) > 0 {
+		t.Errorf("the question is %+v", asked.Question)
+	}
+	if _, err := turn.Approve(home.ApproveRequest{Call: asked.Call.ID, Rules: []string{"dig"}}); home.Describe(err).Field != "rules" {
+		t.Errorf("a rule for it: %v", err)
+	}
+	if _, err := turn.Approve(home.ApproveRequest{Call: asked.Call.ID, Decision: agent.Allow}); err != nil {
+		t.Error(err)
+	}
+	if out := heard.end(); !ran || !strings.Contains(text(out), "a hole") {
+		t.Errorf("it ran: %v; the answer is %q", ran, text(out))
 	}
 }

@@ -2,6 +2,7 @@ package home
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -67,16 +68,23 @@ func (r *Turn) ask(in string, q *turnQuestion) {
 	box, about := r.box, &TurnQuestion{Dir: r.dir}
 	r.question = q
 	r.mu.Unlock()
-	about.Edits = box.edits(q.call)
-	rules, err := box.rulesFor(q.call)
-	if about.Rules = rules; err != nil {
-		about.NoRules = err.Error()
+	if box == nil {
+		about.NoRules = errOwnTool.Error()
+	} else {
+		about.Edits = box.edits(q.call)
+		rules, err := box.rulesFor(q.call)
+		if about.Rules = rules; err != nil {
+			about.NoRules = err.Error()
+		}
 	}
 	r.tell(TurnEvent{
 		Event:    agent.Event{Type: agent.ToolWaiting, Time: time.Now(), Session: in, Call: &q.call},
 		Question: about,
 	})
 }
+
+// errOwnTool says why there are no rules for a tool that a program has given to its chat.
+var errOwnTool = errors.New("the tool belongs to the program, which has no rules")
 
 // withdraw takes a question back. It returns the answer if there is one, or else a default.
 func (r *Turn) withdraw(q *turnQuestion, otherwise agent.Decision) agent.Decision {
@@ -101,6 +109,9 @@ func (r *Turn) answer(a *ApproveRequest, d agent.Decision) (*ApproveResult, erro
 		return nil, &session.Error{Op: "approve", Name: r.name, Kind: session.ErrNotExist, Err: fmt.Errorf("the turn is not asking about a call %q", a.Call)}
 	}
 	if len(a.Rules) > 0 {
+		if r.box == nil {
+			return nil, wrongAs("rules", errOwnTool)
+		}
 		if _, err := r.box.allow(a.Rules...); err != nil {
 			return nil, wrongAs("rules", err)
 		}
