@@ -34,7 +34,7 @@
 // Everything may be used from many goroutines, and several managers, in one process or in
 // many, may work on one conversation. Each message lands after all those that its writer
 // has seen, and a session is continued exactly once and as a whole. The comments at link
-// and in boundary.go explain how. WithContext returns a view whose operations end when a
+// and in thread.go explain how. WithContext returns a view whose operations end when a
 // context ends.
 //
 // # Lists
