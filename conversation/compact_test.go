@@ -184,7 +184,7 @@ func TestARequestReadsTheEnd(t *testing.T) {
 	}
 	other := newSystem(t, newManager(t, dir, 10))
 	do(t, other.Load(id))
-	must(other.Compact(200, func(*session.CompactionPlan) (string, error) { return "in short", nil }))(t)
+	must(other.Compact(1000, func(*session.CompactionPlan) (string, error) { return "in short", nil }))(t)
 	if got := sent(t, c); !slices.Contains(got, "summary: in short") {
 		t.Errorf("after a compaction, sent %q", got)
 	}
