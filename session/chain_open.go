@@ -105,6 +105,18 @@ func (p *chainPart) findMarker(ctx context.Context) error {
 	return nil
 }
 
+// copies returns the ids of what a continuation begins with, as far as it says that by a marker.
+func (s *Session) copies() (map[string]bool, error) {
+	if _, isChain := s.log.(*chainLog); isChain || !s.isContinuation() {
+		return nil, nil
+	}
+	p := chainPart{log: s.log, marker: noLine}
+	if err := p.findMarker(s.context()); err != nil || p.marker == noLine {
+		return nil, err
+	}
+	return p.given, nil
+}
+
 // nameAs gives the chain a header of its own, if its id is not that of the first log: then the
 // original is missing.
 func (p *chainPart) nameAs(ctx context.Context, id string) error {

@@ -160,7 +160,10 @@ func SpentIn(s *Session) (Spent, error) {
 	if err != nil {
 		return sum, err
 	}
-	begins := s.isContinuation()
+	copies, err := s.copies()
+	if err != nil {
+		return sum, err
+	}
 	for some := range slices.Chunk(ids, spentAtOnce) {
 		done := budget.Part(s.context())
 		entries, err := s.Peek(some...)
@@ -168,10 +171,9 @@ func SpentIn(s *Session) (Spent, error) {
 			return sum, err
 		}
 		for i := range entries {
-			if begins && entries[i].Continues != nil {
-				sum, begins = Spent{}, false
+			if !copies[entries[i].ID] {
+				sum.Add(&entries[i])
 			}
-			sum.Add(&entries[i])
 		}
 		done()
 	}

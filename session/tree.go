@@ -225,7 +225,9 @@ func (t *tree) addLine(line store.Line) {
 			t.addDamage(line)
 		}
 	case string(h.Type) == string(TypeSession):
-		t.addHeader(line)
+		if t.part == 0 {
+			t.addHeader(line)
+		}
 	case len(h.ID) == 0:
 		t.addDamage(line)
 	case t.begins:

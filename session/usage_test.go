@@ -3,6 +3,7 @@ package session_test
 import (
 	"math"
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/coppice-dev/coppice/session"
@@ -45,5 +46,30 @@ func TestMicroUSD(t *testing.T) {
 		if got := session.MicroUSD(dollars); got != want {
 			t.Errorf("%v dollars are %d millionths, want %d", dollars, got, want)
 		}
+	}
+}
+
+// What a continuation has copies of was paid for before, even if the rest of its marker is lost.
+func TestCopiesWerePaidForBefore(t *testing.T) {
+	t.Parallel()
+	const usage = `"usage":{"input":5,"output":2}`
+	marker := `{"type":"continues","id":"m","parent_id":"a","timestamp":"2024-01-01T10:00:02.000Z","continues":{"session":"s0","original":"s0"}}`
+	for name, c := range map[string]struct {
+		marker string
+		want   int
+	}{
+		"with a marker":         {marker, 7},
+		"of which half is lost": {strings.Replace(marker, `:{"session"`, `:{#session#`, 1), 7},
+		"without one":           {`{"type":"label","id":"m","parent_id":"a","timestamp":"2024-01-01T10:00:02.000Z","label":{"target_id":"a","label":"x"}}`, 14},
+	} {
+		s := mustGet(session.Load(writeLog(t,
+			`{"type":"session","id":"s","version":1,"timestamp":"2024-01-01T10:00:00.000Z","parent_session":"s0","relation":"continuation"}`,
+			`{"type":"message","id":"a","parent_id":null,"timestamp":"2024-01-01T10:00:01.000Z","message":{"role":"assistant","content":[],`+usage+`}}`,
+			c.marker,
+			`{"type":"message","id":"b","parent_id":"m","timestamp":"2024-01-01T10:00:03.000Z","message":{"role":"assistant","content":[],`+usage+`}}`)))(t)
+		if sum := mustGet(session.SpentIn(s))(t); sum.Tokens() != c.want {
+			t.Errorf("%s: %d tokens, want %d", name, sum.Tokens(), c.want)
+		}
+		mustDo(t, s.Close())
 	}
 }
