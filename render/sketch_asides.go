@@ -26,6 +26,7 @@ func (k *Sketch) classify(shape *session.Shape, from int32) (gone []int32, err e
 		case k.all:
 		case t == session.TypeCustom:
 			read = append(read, i)
+		case t == session.TypeContinues: // where a session ends and another begins is worth a line
 		case t.IsRemark() || t == session.TypeLeaf:
 			k.traits[i] |= isAside
 		}

@@ -101,6 +101,17 @@ func (p *repairPlan) readMarker(ctx context.Context, st store.Store) error {
 	return ctx.Err()
 }
 
+// isGiven reports whether an entry is one of those that the session was given by the one that it
+// continues. A line that moves the leaf there would move that of the conversation, too.
+func (p *repairPlan) isGiven(id string) bool {
+	if p.header.Relation != session.RelationContinuation {
+		return false
+	}
+	marker := slices.IndexFunc(p.lines, func(l rawLine) bool { return l.kind == session.TypeContinues })
+	at, ok := p.present[id]
+	return id == "" || ok && at < marker
+}
+
 // decideNext adds the record of the continuation again, at the leaf.
 func (p *repairPlan) decideNext() {
 	if p.next == "" {

@@ -25,7 +25,7 @@ const (
 // rawLine is a line, or the part of one from which an entry can be saved.
 type rawLine struct {
 	class      lineClass
-	kind       session.EntryType // of damage, if it shows
+	kind       session.EntryType // of the entry, if it shows
 	pos, next  store.Pos
 	id, parent string
 	data       []byte // for a header, and for what cannot be copied from the file unchanged
@@ -154,7 +154,8 @@ func readLine(data []byte) (rawLine, bool) {
 		return rawLine{}, false
 	}
 	l := rawLine{class: lineEntry, id: string(h.ID), parent: string(h.Parent), sum: sha256.Sum256(data)}
-	l.moves = string(h.Type) == string(session.TypeLeaf)
+	l.kind = session.EntryType(h.Type)
+	l.moves = l.kind == session.TypeLeaf
 	if string(h.Type) == string(session.TypeSession) {
 		l.class = lineHeader
 		return l, json.Unmarshal(data, &session.Header{}) == nil

@@ -184,7 +184,7 @@ func (p *repairPlan) decideLeaf() {
 		}
 		break
 	}
-	if want == p.newLeaf {
+	if want == p.newLeaf || p.isGiven(want) {
 		return
 	}
 	e := session.Entry{
