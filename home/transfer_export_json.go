@@ -73,12 +73,27 @@ func eachPeeked(ctx context.Context, s *session.Session) iter.Seq2[session.Entry
 	return peeked(ctx, s, ids)
 }
 
-// eachAsOne is eachPeeked for a copy of a conversation as a single session: what its compactions say
-// that they keep is about the sessions in which they are.
+// eachAsOne is eachPeeked for a copy of a conversation as a single session. It leaves out the record
+// that the first session goes on in another, because the copy does not. What compactions say that
+// they keep is about the sessions in which they are, so that is left out, too.
 func (c *Conversation) eachAsOne(ctx context.Context) iter.Seq2[session.Entry, error] {
+	if len(c.Chain.Links) < 2 {
+		return eachPeeked(ctx, c.Session)
+	}
 	return func(yield func(session.Entry, error) bool) {
+		name, leaf := c.Header().ID, c.LeafID()
+		parents := make(map[string]*string) // of what is left out
 		for e, err := range eachPeeked(ctx, c.Session) {
-			if err == nil && e.Compaction != nil && e.Compaction.State != nil && len(c.Chain.Links) > 1 {
+			if e.ParentID != nil {
+				if above, left := parents[*e.ParentID]; left {
+					e.ParentID = above
+				}
+			}
+			if err == nil && e.ID != leaf && session.ContinuedTo(&e, name, "") != "" {
+				parents[e.ID] = e.ParentID
+				continue
+			}
+			if err == nil && e.Compaction != nil && e.Compaction.State != nil {
 				compaction, state := *e.Compaction, *e.Compaction.State
 				state.Kept = nil
 				compaction.State = &state
