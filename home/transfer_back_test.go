@@ -81,9 +81,14 @@ func (h *house) sent(name string) string {
 	return string(text)
 }
 
+// shapeOf leaves out the record of a continuation: what is exported as one session has none.
 func shapeOf(nodes []session.TreeNode) string {
 	var b strings.Builder
 	for _, n := range nodes {
+		if n.Entry.Custom != nil && n.Entry.Custom.CustomType == session.CustomContinuedTo {
+			b.WriteString(shapeOf(n.Children))
+			continue
+		}
 		fmt.Fprintf(&b, "(%s %s%s)", n.Entry.ID, n.Label, shapeOf(n.Children))
 	}
 	return b.String()
