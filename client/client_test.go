@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coppice-dev/coppice/agent"
 	"github.com/coppice-dev/coppice/client"
 	"github.com/coppice-dev/coppice/home"
 	_ "github.com/coppice-dev/coppice/home/all"
@@ -232,6 +233,35 @@ func TestTheStoreStaysThere(t *testing.T) {
 				t.Errorf("%s access, %s: %v (%s)", access, what, err, home.KindOf(err))
 			}
 		}
+	}
+}
+
+// A chat with a home elsewhere works here: whoever decides about its calls here is not sent there.
+func TestAChatElsewhereIsAskedHere(t *testing.T) {
+	t.Parallel()
+	there, address := serve(t, home.Admin)
+	here, dir := open(t, address), t.TempDir()
+	c := must[*home.Chat](t)(here.Chat(t.Context(), home.TurnOptions{ChatRequest: home.ChatRequest{CWD: dir, Tools: []string{"bash"}, Provider: "offline"}}))
+	turn := must[*home.Turn](t)(c.Say(t.Context(), []session.Content{session.Text(`call bash {"command":"touch leaf"}`)}))
+	id := c.Conversation().Handle
+	must[*home.TurnResult](t)(turn.Listen(t.Context(), func(e home.TurnEvent) error {
+		if e.Type != agent.ToolWaiting {
+			return nil
+		}
+		if s, err := there.Turns.Status(t.Context(), home.SessionRequest{Session: id}); err != nil || s.Running || s.Working == nil {
+			t.Errorf("there, the status is %+v, %v", s, err)
+		}
+		made, err := here.Turns.Approve(t.Context(), home.ApproveRequest{Session: id, Call: e.Call.ID, Decision: agent.Allow})
+		if err == nil && !made.Running {
+			err = errors.New("it was decided about elsewhere")
+		}
+		return err
+	}))
+	if _, err := os.Stat(filepath.Join(dir, "leaf")); err != nil {
+		t.Error(err)
+	}
+	if err := c.Close(); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -84,6 +84,9 @@ type Chat struct {
 // Chat begins or continues a conversation with a model, which also gets the program's own tools.
 // Nothing is written before the first message. Close the chat after use; its turns end with it.
 func (h *Home) Chat(ctx context.Context, o TurnOptions, own ...agent.Tool) (*Chat, error) {
+	if err := o.check(ctx); err != nil {
+		return nil, err
+	}
 	return h.newChat(ctx, &o, own, false)
 }
 

@@ -81,10 +81,10 @@ func TestAChatAsksAboutTheToolsOfItsProgram(t *testing.T) {
 	if asked.Question.NoRules == "" || len(asked.Question.Rules) > 0 {
 		t.Errorf("the question is %+v", asked.Question)
 	}
-	if _, err := turn.Approve(home.ApproveRequest{Call: asked.Call.ID, Rules: []string{"dig"}}); home.Describe(err).Field != "rules" {
+	if _, err := h.Turns.Approve(t.Context(), home.ApproveRequest{Session: asked.Session, Call: asked.Call.ID, Rules: []string{"dig"}}); home.Describe(err).Field != "rules" {
 		t.Errorf("a rule for it: %v", err)
 	}
-	if _, err := turn.Approve(home.ApproveRequest{Call: asked.Call.ID, Decision: agent.Allow}); err != nil {
+	if _, err := h.Turns.Approve(t.Context(), home.ApproveRequest{Session: asked.Session, Call: asked.Call.ID, Decision: agent.Allow}); err != nil {
 		t.Error(err)
 	}
 	if out := heard.end(); !ran || !strings.Contains(text(out), "a hole") {

@@ -54,6 +54,9 @@ func TestAChatCreatesItsSessionWhenSomethingIsSaid(t *testing.T) {
 	if _, err := c.Branch(t.Context(), home.Leaf, false); !errors.Is(err, session.ErrInvalid) {
 		t.Errorf("a branch of nothing: %v", err)
 	}
+	if _, err := h.Chat(t.Context(), home.TurnOptions{Questions: "maybe"}); home.Describe(err).Field != "questions" {
+		t.Errorf("an unknown answer to questions: %v", err)
+	}
 	if _, err := c.Resume(t.Context(), false); !errors.Is(err, session.ErrInvalid) {
 		t.Errorf("nothing to resume: %v", err)
 	}

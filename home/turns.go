@@ -196,7 +196,7 @@ type ApproveResult struct {
 // Approve decides about a call of the running turn, or of one that ended because there was no
 // one to decide.
 func (t *Turns) Approve(ctx context.Context, r ApproveRequest) (*ApproveResult, error) {
-	return call(ctx, t.home, "turns.approve", r, t.approve)
+	return callTurn(ctx, t.home, "turns.approve", r.Session, r, t.approve)
 }
 
 func (t *Turns) approve(ctx context.Context, r ApproveRequest) (*ApproveResult, error) {
@@ -262,7 +262,7 @@ type SteerResult struct {
 // Steer says something to the model while it works, in this home or in another program. It is
 // in the log when Steer returns.
 func (t *Turns) Steer(ctx context.Context, r SteerRequest) (*SteerResult, error) {
-	return call(ctx, t.home, "turns.steer", r, t.steer)
+	return callTurn(ctx, t.home, "turns.steer", r.Session, r, t.steer)
 }
 
 func (t *Turns) steer(ctx context.Context, r SteerRequest) (*SteerResult, error) {
@@ -277,22 +277,14 @@ func (t *Turns) steer(ctx context.Context, r SteerRequest) (*SteerResult, error)
 	if isConfined(ctx) && run.mayAct() {
 		return nil, confined("session")
 	}
-	entry, err := t.say(ctx, run, name, r.After, content)
-	if err != nil {
-		return nil, err
-	}
-	return &SteerResult{Entry: entry}, nil
-}
-
-// say queues what a person says for the turn that runs in a conversation.
-func (t *Turns) say(ctx context.Context, run *Turn, name string, after bool, content []session.Content) (entry string, _ error) {
 	t.home.beforeWriting(ctx)
-	err := t.withWorker(ctx, run, name, func(a *agent.Agent) (err error) {
+	result := &SteerResult{}
+	err = t.withWorker(ctx, run, name, func(a *agent.Agent) (err error) {
 		say := a.Steer
-		if after {
+		if r.After {
 			say = a.FollowUp
 		}
-		entry, err = say(ctx, content...)
+		result.Entry, err = say(ctx, content...)
 		return err
 	})
 	if errors.Is(err, agent.ErrIdle) {
@@ -301,7 +293,7 @@ func (t *Turns) say(ctx context.Context, run *Turn, name string, after bool, con
 			Hint: "say it in a new turn",
 		}
 	}
-	return entry, err
+	return result, err
 }
 
 // TakeBackResult has what was taken back.
@@ -311,7 +303,7 @@ type TakeBackResult struct {
 
 // TakeBack takes back what Steer said and the model has not heard yet.
 func (t *Turns) TakeBack(ctx context.Context, r SessionRequest) (*TakeBackResult, error) {
-	return call(ctx, t.home, "turns.take_back", r, t.takeBack)
+	return callTurn(ctx, t.home, "turns.take_back", r.Session, r, t.takeBack)
 }
 
 func (t *Turns) takeBack(ctx context.Context, r SessionRequest) (*TakeBackResult, error) {
@@ -319,18 +311,13 @@ func (t *Turns) takeBack(ctx context.Context, r SessionRequest) (*TakeBackResult
 	if err != nil {
 		return nil, err
 	}
-	queued, err := t.unsay(ctx, run, name)
-	return &TakeBackResult{Queued: orEmpty(queued)}, err
-}
-
-// unsay takes back what say has queued.
-func (t *Turns) unsay(ctx context.Context, run *Turn, name string) (queued []session.Queued, _ error) {
 	t.home.beforeWriting(ctx)
-	err := t.withWorker(ctx, run, name, func(a *agent.Agent) (err error) {
-		queued, err = a.TakeBack(ctx)
+	result := &TakeBackResult{}
+	return result, t.withWorker(ctx, run, name, func(a *agent.Agent) error {
+		queued, err := a.TakeBack(ctx)
+		result.Queued = orEmpty(queued)
 		return err
 	})
-	return queued, err
 }
 
 // CancelResult says whether there was a turn to stop.
@@ -341,7 +328,7 @@ type CancelResult struct {
 // Cancel stops the turn that runs in a conversation, and waits for its end. What has arrived is
 // kept.
 func (t *Turns) Cancel(ctx context.Context, r SessionRequest) (*CancelResult, error) {
-	return call(ctx, t.home, "turns.cancel", r, t.cancel)
+	return callTurn(ctx, t.home, "turns.cancel", r.Session, r, t.cancel)
 }
 
 func (t *Turns) cancel(ctx context.Context, r SessionRequest) (*CancelResult, error) {
@@ -384,7 +371,7 @@ type TurnStatus struct {
 // Status describes the turn of a conversation: whether one runs, what it waits for, and what
 // an unfinished one has left.
 func (t *Turns) Status(ctx context.Context, r SessionRequest) (*TurnStatus, error) {
-	return call(ctx, t.home, "turns.status", r, t.status)
+	return callTurn(ctx, t.home, "turns.status", r.Session, r, t.status)
 }
 
 func (t *Turns) status(ctx context.Context, r SessionRequest) (*TurnStatus, error) {
@@ -438,6 +425,14 @@ func (t *Turns) running(ctx context.Context) (*RunningResult, error) {
 	}
 	slices.SortFunc(result.Turns, func(a, b TurnStatus) int { return a.Began.Compare(b.Began) })
 	return result, ctx.Err()
+}
+
+// callTurn is call for an operation on a turn: that of a chat runs here, wherever the home is.
+func callTurn[R, T any](ctx context.Context, h *Home, op, name string, r R, here func(context.Context, R) (*T, error)) (*T, error) {
+	if h.turns.get(name).isRunning() {
+		return here(ctx, r)
+	}
+	return call(ctx, h, op, r, here)
 }
 
 // runOf returns the last turn of a conversation, or nil, and the conversation's name.

@@ -127,33 +127,8 @@ func (r *Turn) answer(a *ApproveRequest, d agent.Decision) (*ApproveResult, erro
 	return &ApproveResult{Running: true}, nil
 }
 
-// Approve decides about the call that the turn asks about: see Turns.Approve.
-func (r *Turn) Approve(a ApproveRequest) (*ApproveResult, error) {
-	decision, err := a.decision()
-	if err != nil {
-		return nil, err
-	}
-	return r.answer(&a, decision)
-}
-
-// Steer says something to the model while it works, and returns the entry with it: see Turns.Steer.
-func (r *Turn) Steer(ctx context.Context, content ...session.Content) (string, error) {
-	return r.home.Turns.say(ctx, r, r.conversation(), false, content)
-}
-
-// TakeBack takes back what Steer said and the model has not heard yet.
-func (r *Turn) TakeBack(ctx context.Context) ([]session.Queued, error) {
-	return r.home.Turns.unsay(ctx, r, r.conversation())
-}
-
 // Stop stops the turn. What has arrived is kept.
 func (r *Turn) Stop() { r.stop(ErrStopped) }
-
-func (r *Turn) conversation() string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.name
-}
 
 // isRunning reports whether there is a turn that has not ended.
 func (r *Turn) isRunning() bool { return r != nil && !r.isDone() }

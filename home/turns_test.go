@@ -635,17 +635,17 @@ func TestTheTurnsOfAChatAreThoseOfItsHome(t *testing.T) {
 
 	turn, heard = say(t.Context(), running("sleep 600"))
 	heard.until(agent.ToolStart)
-	if _, err := turn.Steer(t.Context(), session.Text("never mind")); err != nil {
+	if _, err := h.Turns.Steer(t.Context(), home.SteerRequest{Session: asked.Session, Text: "never mind"}); err != nil {
 		t.Error(err)
 	}
 	turn.Stop()
 	if <-heard.done; !errors.Is(heard.err, home.ErrStopped) {
 		t.Errorf("the turn ended with %v", heard.err)
 	}
-	if back, err := turn.TakeBack(t.Context()); err != nil || len(back) != 1 || session.TextOf(back[0].Content) != "never mind" {
+	if back, err := h.Turns.TakeBack(t.Context(), home.SessionRequest{Session: asked.Session}); err != nil || len(back.Queued) != 1 || session.TextOf(back.Queued[0].Content) != "never mind" {
 		t.Errorf("taken back: %+v, %v", back, err)
 	}
-	if _, err := turn.Steer(t.Context(), session.Text("too late")); home.KindOf(err) != home.KindConflict {
+	if _, err := h.Turns.Steer(t.Context(), home.SteerRequest{Session: asked.Session, Text: "too late"}); home.KindOf(err) != home.KindConflict {
 		t.Errorf("steering a turn that has ended: %v", err)
 	}
 

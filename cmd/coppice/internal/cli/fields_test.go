@@ -21,7 +21,7 @@ var requestsOf = map[string][]any{
 	"archive":       {home.ArchiveRequest{}},
 	"backup":        {home.BackupRequest{}, home.VerifyBackupRequest{}},
 	"branch":        {home.BranchRequest{}},
-	"chat":          {home.ChatRequest{}},
+	"chat":          {home.TurnOptions{}},
 	"compact":       {home.CompactRequest{}},
 	"compare":       {home.CompareRequest{}},
 	"context":       {home.ContextRequest{}, home.WhyRequest{}},
@@ -62,7 +62,7 @@ var requestsOf = map[string][]any{
 var unset = map[string][]string{
 	"append":      {"once", "message.usage.input"},
 	"branch":      {"auto.provider", "auto.thinking"},
-	"chat":        {"cwd"},
+	"chat":        {"cwd", "questions"},
 	"compact":     {"auto.provider", "auto.thinking"},
 	"completion":  {"limit"},
 	"follow":      {"after"},

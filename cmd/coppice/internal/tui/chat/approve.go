@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -122,7 +123,7 @@ func wrapped(text string, c terminal.Colour, s terminal.Style) (rows []string) {
 }
 
 // answer takes a key of the answer to a question.
-func (u *ui) answer(k line.Key) {
+func (u *ui) answer(ctx context.Context, k line.Key) {
 	q := u.asking
 	switch {
 	case k.Kind == line.Escape && q.editing: // back to the question
@@ -139,23 +140,23 @@ func (u *ui) answer(k line.Key) {
 	}
 	text := strings.TrimSpace(q.editor.Take())
 	if q.editing {
-		u.always(q, strings.Split(text, "\n"))
+		u.always(ctx, q, strings.Split(text, "\n"))
 		return
 	}
 	word, why, _ := strings.Cut(text, " ")
 	switch strings.ToLower(word) {
 	case "y", "yes":
-		u.decide(home.ApproveRequest{Decision: agent.Allow}, "allowed")
+		u.decide(ctx, home.ApproveRequest{Decision: agent.Allow}, "allowed")
 	case "n", "no":
 		words := "refused"
 		if why = strings.TrimSpace(why); why != "" {
 			words += ": " + render.OneLine(why, 0)
 		}
-		u.decide(home.ApproveRequest{Decision: agent.Deny, Reason: why}, words)
+		u.decide(ctx, home.ApproveRequest{Decision: agent.Deny, Reason: why}, words)
 	case "a", "always":
 		u.editRules(q)
 	case "later":
-		u.decide(home.ApproveRequest{Decision: agent.Later}, "left for later")
+		u.decide(ctx, home.ApproveRequest{Decision: agent.Later}, "left for later")
 	case "":
 	default:
 		u.note("    y runs it; n refuses it, and n REASON tells the model why; a shows the rule that allows it from now on, to be changed or confirmed; later leaves it waiting")
@@ -173,20 +174,20 @@ func (u *ui) editRules(q *question) {
 }
 
 // always allows a call, and from now on those that the rules are for.
-func (u *ui) always(q *question, rules []string) {
+func (u *ui) always(ctx context.Context, q *question, rules []string) {
 	rules = slices.DeleteFunc(rules, func(rule string) bool { return strings.TrimSpace(rule) == "" })
 	if q.editing = len(rules) > 0; !q.editing {
 		return
 	}
 	q.editor.Set(strings.Join(rules, "\n")) // it stays there if a rule is wrong
-	u.decide(home.ApproveRequest{Rules: rules}, "allowed, from now on: "+strings.Join(rules, ", "))
+	u.decide(ctx, home.ApproveRequest{Rules: rules}, "allowed, from now on: "+strings.Join(rules, ", "))
 }
 
 // decide answers the question. Rules may not allow its call: then it stays.
-func (u *ui) decide(r home.ApproveRequest, words string) {
+func (u *ui) decide(ctx context.Context, r home.ApproveRequest, words string) {
 	q := u.asking
-	r.Call = q.call.ID
-	made, err := u.job.turn.Approve(r)
+	r.Session, r.Call = u.chat.Conversation().Handle, q.call.ID
+	made, err := u.o.Home.Turns.Approve(ctx, r)
 	if err != nil {
 		u.fail(err)
 		return

@@ -235,7 +235,7 @@ func (u *ui) press(ctx context.Context, k line.Key) {
 		return
 	}
 	if u.asking != nil {
-		u.answer(k)
+		u.answer(ctx, k)
 		return
 	}
 	if u.trusting != nil && k.Kind != line.EOF {

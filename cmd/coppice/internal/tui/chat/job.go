@@ -20,7 +20,7 @@ import (
 
 // job is something that takes a while: a turn, or a command.
 type job struct {
-	turn   *home.Turn // nil for a command
+	isTurn bool
 	stop   func()
 	began  time.Time
 	events chan home.TurnEvent // closed when everything was heard
@@ -52,7 +52,7 @@ func (u *ui) work(ctx context.Context, run func(ctx context.Context, tell func(h
 
 // listen shows a turn.
 func (u *ui) listen(turn *home.Turn) *job {
-	j := &job{turn: turn, stop: turn.Stop}
+	j := &job{isTurn: true, stop: turn.Stop}
 	return u.start(j, func(tell func(home.TurnEvent) error) (err error) {
 		j.out, err = turn.Listen(context.Background(), tell) // it ends with the chat
 		return err

@@ -13,7 +13,6 @@ import (
 
 // unheard is what the person said while the model works, until the model hears it.
 type unheard struct {
-	turn     *home.Turn
 	id, text string
 	images   []string // of /image; those that the text names are in it
 }
@@ -24,7 +23,7 @@ type unheard struct {
 func (u *ui) typeAhead(ctx context.Context, text string) {
 	_, isCommand := commandIn(text)
 	_, _, isShell := shellIn(text)
-	if isCommand || isShell || u.job.turn == nil || len(u.queue) > 0 || len(u.chat.Mentions(text).Files) > 0 {
+	if isCommand || isShell || !u.job.isTurn || len(u.queue) > 0 || len(u.chat.Mentions(text).Files) > 0 {
 		u.queue = append(u.queue, text)
 		return
 	}
@@ -33,14 +32,14 @@ func (u *ui) typeAhead(ctx context.Context, text string) {
 		u.unsent(text, err)
 		return
 	}
-	switch id, err := u.job.turn.Steer(ctx, content...); {
+	switch said, err := u.o.Home.Turns.Steer(ctx, home.SteerRequest{Session: u.chat.Conversation().Handle, Content: content}); {
 	case home.KindOf(err) == home.KindConflict: // it is busy with something else, or has just ended
 		u.queue = append(u.queue, text)
 	case err != nil:
 		u.fail(err)
 		u.queue = append(u.queue, text)
 	default:
-		u.images, u.pasted, u.unheard = nil, nil, append(u.unheard, unheard{u.job.turn, id, text, u.images})
+		u.images, u.pasted, u.unheard = nil, nil, append(u.unheard, unheard{said.Entry, text, u.images})
 	}
 }
 
@@ -74,15 +73,15 @@ func (u *ui) echo(text string) {
 func (u *ui) takeBack() {
 	var texts []string
 	if len(u.unheard) > 0 {
-		back, err := u.unheard[0].turn.TakeBack(context.Background())
+		back, err := u.o.Home.Turns.TakeBack(context.Background(), home.SessionRequest{Session: u.chat.Conversation().Handle})
 		if err != nil {
 			u.fail(err)
 			return
 		}
-		for i := range back {
-			texts = append(texts, session.TextOf(back[i].Content))
+		for i := range back.Queued {
+			texts = append(texts, session.TextOf(back.Queued[i].Content))
 			for _, one := range u.unheard {
-				if one.id == back[i].ID {
+				if one.id == back.Queued[i].ID {
 					u.images = append(u.images, one.images...)
 				}
 			}
