@@ -1,6 +1,7 @@
 package session_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/coppice-dev/coppice/internal/soak"
 	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/store/memory"
 )
 
@@ -436,5 +438,23 @@ func TestAChainIsFollowed(t *testing.T) {
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("seen %v, want %v", got, want)
+	}
+}
+
+// A wrong byte in the type of an entry hides nothing if a later session has a copy.
+func TestACopyOfWhatHasLostItsType(t *testing.T) {
+	t.Parallel()
+	st := chainOf(t, []string{"s:a/be_kind", "u:b/one"}, []string{"s:a/be_kind", "m:m/mark", "u:c/two"})
+	log := mustGet(st.Open(t.Context(), "s0"))(t)
+	var lines [][]byte
+	for line, err := range log.Forward(t.Context(), 0) {
+		mustDo(t, err)
+		lines = append(lines, bytes.Replace(line.Data, []byte(`{"type":"message","id":"a"`), []byte(`{"type":"massage","id":"a"`), 1))
+	}
+	mustDo(t, log.Close())
+	mustDo(t, st.Remove(t.Context(), "s0"))
+	mustDo(t, mustGet(st.Create(t.Context(), "s0", store.Lines(lines...)))(t).Close())
+	if got := contextTexts(t, openChain(t, st, "s0")); got != "be_kind one two" {
+		t.Errorf("the context is %q", got)
 	}
 }

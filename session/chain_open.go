@@ -94,6 +94,7 @@ func (p *chainPart) findMarker(ctx context.Context) error {
 		switch h, ok := entryHead(line); {
 		case ok && string(h.Type) == string(TypeContinues):
 			p.marker = line.Pos
+			p.isOdd = p.isOdd || !h.Whole && !rawjson.Valid(line.Data)
 			return nil
 		case ok:
 			p.given[string(h.ID)] = true

@@ -52,7 +52,7 @@ type chainPart struct {
 	marker  store.Pos // where its marker is, or noLine
 
 	given map[string]bool // the ids before the marker: the session has these entries, too
-	isOdd bool            // before the marker is something that is no copy
+	isOdd bool            // up to the marker is something that is neither a copy nor the marker
 }
 
 // noLine is the position of a line that a log does not have.

@@ -98,9 +98,9 @@ func IDsIn(line []byte) []string {
 	return ids
 }
 
-// Rewritten returns the lines of a log with only their first bytes intact whose entries another
-// line has whole. They are damaged lines, because the first bytes alone must not hide that other
-// line.
+// Rewritten returns the lines of a log with only their first bytes intact, or of a type that we do
+// not know, whose entries another line has whole and of a type that we know. They are damaged lines:
+// what is left of an entry, or a type with a wrong byte in it, must not hide that other line.
 func Rewritten(ctx context.Context, log store.Log) (map[store.Pos]bool, error) {
 	end, err := log.End(ctx)
 	if err != nil {
@@ -112,7 +112,7 @@ func Rewritten(ctx context.Context, log store.Log) (map[store.Pos]bool, error) {
 func rewritten(ctx context.Context, log store.Log, end store.Pos) (map[store.Pos]bool, error) {
 	damaged := make(map[store.Pos]bool)
 	lost := make(map[string][]store.Pos)
-	for _, whole := range []bool{false, true} { // first which have lost their rest, then which of these are whole elsewhere
+	for _, whole := range []bool{false, true} { // first which may be damaged, then which of these are whole elsewhere
 		for line, err := range log.Forward(ctx, 0) {
 			if err != nil {
 				return nil, err
@@ -125,7 +125,7 @@ func rewritten(ctx context.Context, log store.Log, end store.Pos) (map[store.Pos
 				continue
 			}
 			places := lost[string(h.ID)]
-			if whole && len(places) == 0 || (h.Whole || rawjson.Valid(line.Data)) != whole {
+			if whole && len(places) == 0 || (kindOfType(h.Type) != kindOther && (h.Whole || rawjson.Valid(line.Data))) != whole {
 				continue
 			}
 			if !whole {

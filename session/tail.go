@@ -127,8 +127,8 @@ func (s *tailScan) add(line store.Line) (stop bool, err error) {
 	if s.marker != nil {
 		err = s.cross(head)
 	}
-	if s.chain != nil {
-		s.look(head)
+	if s.chain != nil && err == nil {
+		err = s.look(head)
 	}
 	if s.heads.n == 1 {
 		s.end = line.Next
@@ -153,16 +153,24 @@ func (s *tailScan) add(line store.Line) (stop bool, err error) {
 }
 
 // look learns from a line of a chain whether it is a marker, or what a later session has a copy of.
-func (s *tailScan) look(head *headLine) {
+func (s *tailScan) look(head *headLine) error {
+	if s.copies[head.id] && head.kind == kindOther {
+		return errNeedAll // the copy may have a type that we know: see Rewritten
+	}
 	delete(s.copies, head.id)
-	if p := s.chain.joined()[s.chain.partAt(head.pos)]; p.isSeam(head.pos) {
+	p := s.chain.joined()[s.chain.partAt(head.pos)]
+	switch {
+	case p.isSeam(head.pos):
 		s.marker = head
 		head.isRoot, head.hung = false, true
 		if s.copies == nil {
 			s.copies = make(map[string]bool)
 		}
 		maps.Copy(s.copies, p.given)
+	case p.shift > 0 && (head.isRoot || head.kind == kindContinues):
+		return errNeedAll // most likely it is the marker once more
 	}
+	return nil
 }
 
 // cross goes on from a marker to the last line of the session before: the marker follows it.

@@ -75,6 +75,8 @@ type tree struct {
 	part   int       // the session that is being read
 	begins bool      // what it begins with is being read,
 	marker store.Pos // up to here, or if this is noLine, up to the first entry that is new
+	copy   string    // the last copy in it
+	torn   bool      // a damaged line comes after that copy
 
 	// Only while loading:
 	detail   headDetail
@@ -415,6 +417,7 @@ const quoted = 4 << 10
 // which entry was there, and it becomes a gap.
 func (t *tree) addDamage(line store.Line) {
 	t.mended++
+	t.torn = t.begins
 	h, ok := rawjson.LenientHead(line.Data)
 	// Redact before shortening: no rule would recognise half of a secret.
 	begin, _ := redact.Bytes(line.Data[:min(len(line.Data), quoted)])

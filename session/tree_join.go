@@ -31,6 +31,9 @@ import (
 //	a ─ m ─ d ─ e
 //
 // And if s1 has lost its marker, it begins with what is there already.
+//
+// Copies come one after the other, each the child of the one before. What comes before the marker
+// and does not fit in there was not written there: its line was moved, and keeps its own parent.
 
 // enter is called before each line that is read from a log. At the first line of a later session of
 // a chain, the tree of those before it is complete.
@@ -46,7 +49,7 @@ func (t *tree) enter(ctx context.Context, log store.Log, pos store.Pos) error {
 		if err := t.complete(ctx, log, p.shift); err != nil {
 			return err
 		}
-		t.begins, t.marker = true, noLine
+		t.begins, t.marker, t.copy, t.torn = true, noLine, "", false
 		if p.marker != noLine {
 			t.marker = p.shift + p.marker
 		}
@@ -61,6 +64,11 @@ func (t *tree) addBeginning(line store.Line, h rawjson.Head) {
 		t.addEntry(head)
 		return
 	}
+	isMarker := line.Pos == t.marker
+	fits := isMarker || t.torn || head.parent == t.copy && h.HasParent
+	if fits {
+		t.copy, t.torn = head.id, false
+	}
 	t.standing()
 	at, known := t.at(head.id)
 	switch {
@@ -69,14 +77,23 @@ func (t *tree) addBeginning(line store.Line, h rawjson.Head) {
 	case known:
 		head.hung = true
 		t.fillGap(at, head)
+	case t.marker == noLine: // the first that is new
+		t.begins = false
+		t.checkLostMarker(head)
+		t.addEntry(t.hang(head))
+	case fits:
+		t.addEntry(t.hang(head))
 	default:
-		if t.marker == noLine { // the first that is new
-			t.begins = false
-			t.checkLostMarker(head)
-		}
-		head.parent, head.isRoot, head.placed, head.hung = t.logLeaf, t.logLeaf == "", false, true
+		leaf := t.logLeaf
 		t.addEntry(head)
+		t.logLeaf = leaf
 	}
+}
+
+// hang makes an entry the child of the leaf.
+func (t *tree) hang(h headLine) headLine {
+	h.parent, h.isRoot, h.placed, h.hung = t.logLeaf, t.logLeaf == "", false, true
+	return h
 }
 
 // checkLostMarker reports that a session has lost its marker, if its first entry names it.
@@ -84,6 +101,12 @@ func (t *tree) checkLostMarker(first headLine) {
 	if _, ok := t.at(first.parent); !ok && !first.isRoot {
 		t.report(ProblemDangling, first.id, first.pos, fmt.Sprintf("its parent %q is missing, most likely the marker of the session", first.parent))
 	}
+}
+
+// isHung reports whether a session of a chain begins with an entry, which is no copy.
+func (t *tree) isHung(id string) bool {
+	at, ok := t.at(id)
+	return ok && t.nodes[at].hung
 }
 
 // endBeginning is called after each line.
