@@ -414,3 +414,27 @@ func TestJoinLinksAcrossAGap(t *testing.T) {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }
+
+// Lines that were moved to where a session begins keep their own parents.
+func TestLinesMovedBeforeTheMarker(t *testing.T) {
+	t.Parallel()
+	line := func(kind, id, parent, payload string) []byte {
+		if parent = `"` + parent + `"`; parent == `""` {
+			parent = "null"
+		}
+		return fmt.Appendf(nil, `{"type":%q,"id":%q,"parent_id":%s,"timestamp":"2026-01-01T00:00:01.000Z",%q:%s}`, kind, id, parent, kind, payload)
+	}
+	said := func(id, parent string) []byte {
+		return line("message", id, parent, `{"role":"user","content":"`+id+`"}`)
+	}
+	st := memory.New(nil)
+	mustGet(st.Create(t.Context(), "s0", store.Lines([]byte(`{"type":"session","id":"s0","version":1,"timestamp":"2026-01-01T00:00:00.000Z"}`),
+		said("a", ""), said("b", "a"),
+		line("custom", "r", "b", `{"custom_type":"coppice.continued_to","data":{"session":"s1","of":"s0"}}`))))(t)
+	mustGet(st.Create(t.Context(), "s1", store.Lines([]byte(`{"type":"session","id":"s1","version":1,"parent_session":"s0","relation":"continuation","timestamp":"2026-01-01T00:00:00.000Z"}`),
+		said("d", "c"), said("c", "m"), said("a", ""),
+		line("continues", "m", "a", `{"session":"s0","original":"s0"}`), said("e", "d"))))(t)
+	if got := pathTexts(t, openChain(t, st, "s0")); got != "a b c d e" {
+		t.Errorf("the path is %q", got)
+	}
+}
