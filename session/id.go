@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"math/rand/v2"
-	"strconv"
 	"sync"
 	"time"
 )
@@ -64,13 +63,4 @@ func RandomPart(id string) string {
 		return id
 	}
 	return id[24:]
-}
-
-// timeOfID returns when one of our ids was made, to the millisecond.
-func timeOfID(id string) (at time.Time, ok bool) {
-	if !isUUID7(id) {
-		return at, false
-	}
-	ms, err := strconv.ParseInt(id[:8]+id[9:13], 16, 64)
-	return time.UnixMilli(ms), err == nil
 }
