@@ -61,7 +61,8 @@ func (s *Session) Continue(carry ...Entry) (*Session, error) {
 	return s.continueIn(s, carry)
 }
 
-// continueIn is Continue with copies of what a conversation has, of which this is the last session.
+// continueIn is Continue for the last session of a conversation: what is carried is copied from all
+// of it.
 func (s *Session) continueIn(conversation *Session, carry []Entry) (*Session, error) {
 	ctx := s.context()
 	s.continuing.Lock()
@@ -113,7 +114,7 @@ func (s *Session) beginningOf(ctx context.Context, blobs *heldBlobs, conversatio
 	if err != nil {
 		return nil, err
 	}
-	if marker.Continues, err = s.completeMarker(ctx, marker.Continues); err != nil {
+	if marker.Continues, err = s.completeMarker(ctx, conversation, marker.Continues); err != nil {
 		return nil, err
 	}
 	next.leaf = next.logLeaf
@@ -181,7 +182,7 @@ func (s *Session) copiesOf(ctx context.Context, ids []string, next *tree) ([][]b
 }
 
 // completeMarker fills in what a marker must say.
-func (s *Session) completeMarker(ctx context.Context, given *ContinuesEntry) (*ContinuesEntry, error) {
+func (s *Session) completeMarker(ctx context.Context, conversation *Session, given *ContinuesEntry) (*ContinuesEntry, error) {
 	m := *given
 	m.Session = s.name
 	if m.Original == "" && s.isContinuation() {
@@ -190,7 +191,7 @@ func (s *Session) completeMarker(ctx context.Context, given *ContinuesEntry) (*C
 			return nil, err
 		}
 	}
-	m.Original = cmp.Or(m.Original, s.name)
+	m.Original = cmp.Or(m.Original, conversation.name)
 	return &m, nil
 }
 

@@ -50,7 +50,7 @@ func (w *twins) open() {
 // both appends an entry to both. What the chain refuses, it refuses for being a chain.
 func (w *twins) both(e session.Entry) bool {
 	w.n++
-	e.ID = fmt.Sprintf("e%d", w.n)
+	e.ID = session.NewID()
 	_, err := w.chain.AppendEntry(e)
 	if e.Type == session.TypeLeaf && errors.Is(err, session.ErrInvalid) {
 		return false
@@ -148,7 +148,7 @@ func (w *twins) step() {
 		link, err := session.Open(w.Context(), w.st, w.chain.SessionOf(""), nil)
 		w.must(err)
 		w.n++
-		m := session.Entry{ID: fmt.Sprintf("e%d", w.n), Type: session.TypeMessage, Message: &session.MessageEntry{Role: session.RoleUser, Content: []session.Content{session.Text(fmt.Sprint("from elsewhere ", w.n))}}}
+		m := session.Entry{ID: session.NewID(), Type: session.TypeMessage, Message: &session.MessageEntry{Role: session.RoleUser, Content: []session.Content{session.Text(fmt.Sprint("from elsewhere ", w.n))}}}
 		_, err = link.AppendEntry(m)
 		w.must(errors.Join(err, link.Close()))
 		_, err = w.one.AppendEntry(m)
@@ -206,6 +206,20 @@ func (w *twins) shape(s *session.Session) any {
 	return []any{real(s.LeafID()), all, sent, labels}
 }
 
+// sent returns the ids of what a model is sent, with their parents.
+func (w *twins) sent() (ids [][2]string) {
+	c, err := w.chain.Context(session.ContextOptions{})
+	w.must(err)
+	for _, e := range c.Entries {
+		parent := ""
+		if e.ParentID != nil {
+			parent = *e.ParentID
+		}
+		ids = append(ids, [2]string{e.ID, parent})
+	}
+	return ids
+}
+
 // A chain is the conversation that it would be in one session, whatever is done to it and
 // wherever it goes on in another session; and each session can be read by itself.
 func TestAChainIsLikeOneSession(t *testing.T) {
@@ -229,6 +243,14 @@ func TestAChainIsLikeOneSession(t *testing.T) {
 		w.open()
 		if diff := cmp.Diff(live, w.shape(w.chain)); diff != "" {
 			t.Fatalf("live (-) and opened again (+):\n%s", diff)
+		}
+		w.open()
+		tail := w.sent()
+		w.open()
+		_, err = w.chain.EntryIDs() // which reads all of it
+		w.must(err)
+		if diff := cmp.Diff(w.sent(), tail); diff != "" {
+			t.Fatalf("the context by all of the log (-) and by its end (+):\n%s", diff)
 		}
 		links, err := session.Chain(t.Context(), w.st, "chain")
 		w.must(err)

@@ -74,7 +74,7 @@ func openPart(ctx context.Context, st store.Store, name, before string) (*chainP
 		err = h.CheckVersion(name)
 		p.follows = h.Relation == RelationContinuation && h.ParentSession == before
 	}
-	if p.header = at; err == nil && before != "" {
+	if p.header = at; err == nil && (before != "" || h != nil && h.Relation == RelationContinuation) {
 		err = p.findMarker(ctx)
 	}
 	if err != nil {
@@ -86,36 +86,54 @@ func openPart(ctx context.Context, st store.Store, name, before string) (*chainP
 // findMarker finds the first marker in a log, whatever has become of the rest of its line, and the
 // ids before it.
 func (p *chainPart) findMarker(ctx context.Context) error {
-	p.given = make(map[string]bool)
+	given, before := make(map[string]bool), ""
 	for line, err := range p.log.Forward(ctx, 0) {
 		if err != nil {
 			return err
 		}
-		switch h, ok := entryHead(line); {
-		case ok && string(h.Type) == string(TypeContinues):
-			p.marker = line.Pos
-			p.isOdd = p.isOdd || !h.Whole && !rawjson.Valid(line.Data)
-			return nil
-		case ok:
-			p.given[string(h.ID)] = true
-			p.isOdd = p.isOdd || string(h.Type) == string(TypeLeaf) || !h.Whole && !rawjson.Valid(line.Data)
-		default:
+		h, ok := entryHead(line)
+		if !ok {
 			p.isOdd = p.isOdd || line.Pos != p.header
+			continue
 		}
+		isMarker := string(h.Type) == string(TypeContinues)
+		fits := isMarker || h.HasParent && string(h.Parent) == before
+		switch k := kindOfType(h.Type); {
+		case !fits, k == kindLeaf, k == kindOther, !h.Whole && !rawjson.Valid(line.Data):
+			p.isOdd = true
+		}
+		if isMarker {
+			p.marker, p.given = line.Pos, given
+			return nil
+		}
+		before = string(h.ID)
+		given[before] = true
 	}
 	return nil
 }
 
-// copies returns the ids of what a continuation begins with, as far as it says that by a marker.
+// copies returns the ids of the copies that count: those with which a continuation begins, of what
+// was said in sessions that it does not have.
 func (s *Session) copies() (map[string]bool, error) {
-	if _, isChain := s.log.(*chainLog); isChain || !s.isContinuation() {
+	chain, ok := s.log.(*chainLog)
+	if !ok && !s.isContinuation() {
 		return nil, nil
 	}
-	p := chainPart{log: s.log, marker: noLine}
-	if err := p.findMarker(s.context()); err != nil || p.marker == noLine {
-		return nil, err
+	if !ok {
+		p := chainPart{log: s.log, marker: noLine}
+		err := p.findMarker(s.context())
+		return p.given, err
 	}
-	return p.given, nil
+	copies, parts := make(map[string]bool), chain.joined()
+	err := s.withWhole(func(t *tree) error {
+		for _, n := range t.nodes {
+			if p := parts[chain.partAt(n.pos)]; n.pos < p.shift+p.marker {
+				copies[n.id] = true
+			}
+		}
+		return nil
+	})
+	return copies, err
 }
 
 // nameAs gives the chain a header of its own, if its id is not that of the first log: then the
@@ -193,7 +211,7 @@ func (s *Session) checkInLast(b *batch, e *Entry) error {
 	}
 	last := chain.last()
 	at, ok := s.tree.at(*e.ParentID)
-	if !ok || s.tree.nodes[at].pos >= last.shift || last.given[*e.ParentID] || last.marker == noLine {
+	if !ok || s.tree.nodes[at].pos >= last.shift || last.given[*e.ParentID] || s.tree.begins {
 		return nil
 	}
 	return &Error{
@@ -258,16 +276,12 @@ func (s *Session) openLast(chain *chainLog) (*Session, error) {
 // followChain joins the sessions that continue a chain. If something was added to an earlier
 // session, everything is joined again. It is called with mu held for writing.
 func (s *Session) followChain(ctx context.Context, chain *chainLog) error {
-	parts := chain.joined()
-	for _, p := range parts[:len(parts)-1] {
-		if end, err := p.log.End(ctx); err != nil || end != p.end {
-			if err == nil {
-				err = s.rejoin(ctx, chain)
-			}
-			if err != nil {
-				return err
-			}
-			break
+	if grown, err := chain.hasGrown(ctx); err != nil || grown {
+		if err == nil {
+			err = s.rejoin(ctx, chain)
+		}
+		if err != nil {
+			return err
 		}
 	}
 	for {
@@ -279,17 +293,15 @@ func (s *Session) followChain(ctx context.Context, chain *chainLog) error {
 		if isMissing(err) {
 			return nil // the caller sees the continuation: it may be on its way, or lost
 		}
-		if err == nil && !next.follows {
-			return next.log.Close() // it was named, and has nothing to do with the chain
-		}
-		if err == nil {
-			err = chain.add(ctx, next)
-		}
-		if err == nil {
-			err = s.reload(ctx)
-		}
 		if err != nil {
 			return err
+		}
+		if !next.follows {
+			return next.log.Close() // it was named, and has nothing to do with the chain
+		}
+		err = s.replaceParts(ctx, chain, func() error { return chain.add(ctx, next) })
+		if err != nil {
+			return errors.Join(err, next.log.Close())
 		}
 	}
 }
@@ -304,32 +316,42 @@ func (s *Session) rejoin(ctx context.Context, chain *chainLog) error {
 	if err != nil {
 		return err
 	}
-	chain.mu.Lock()
-	fresh.parts, chain.parts = chain.parts, fresh.parts
-	chain.now, chain.searched = continued{}, 0
-	chain.mu.Unlock()
-	s.forget()
-	return errors.Join(s.reload(ctx), fresh.Close())
+	old := &chainLog{name: chain.name, parts: chain.joined()}
+	err = s.replaceParts(ctx, chain, func() error {
+		chain.replace(fresh.joined())
+		return nil
+	})
+	if err != nil {
+		return errors.Join(err, fresh.Close())
+	}
+	s.weight = weight{} // positions have changed
+	return old.Close()
 }
 
-// reload reads the log again from its end. Our leaf stays where it is.
-func (s *Session) reload(ctx context.Context) error {
-	before, header, strange := s.tree, s.header, s.strange
-	err := s.load(ctx)
+// replaceParts changes the parts of a chain and reads the log again from its end. Our leaf stays
+// where it is. After an error, the chain is what it was.
+func (s *Session) replaceParts(ctx context.Context, chain *chainLog, change func() error) error {
+	parts, t, header, strange := chain.joined(), s.tree, s.header, s.strange
+	err := change()
+	if err == nil {
+		s.forget() // entries are kept by their positions
+		err = s.load(ctx)
+	}
 	s.header, s.strange = header, strange // they never change
+	if err == nil {
+		known := false
+		if s.tree.leaf, known = s.tree.standsAt(t.leaf); !known {
+			err = s.whole(ctx)
+		}
+	}
 	if err != nil {
-		s.tree = before
-		return err
+		chain.replace(parts)
+		s.tree = t
+		s.forget()
 	}
-	leaf := before.leaf
-	if leaf, known := s.tree.standsAt(leaf); known {
-		s.tree.leaf = leaf
-		return nil
-	}
-	s.tree.leaf = leaf
-	return s.whole(ctx)
+	return err
 }
 
 // isContinuation reports whether the session continues others, of which it may name entries.
-// A chain has all of them.
+// A chain has those that are there.
 func (s *Session) isContinuation() bool { return s.header.Relation == RelationContinuation }

@@ -114,6 +114,24 @@ func (l *chainLog) add(ctx context.Context, p *chainPart) error {
 	return nil
 }
 
+// replace replaces all parts.
+func (l *chainLog) replace(parts []*chainPart) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.parts, l.now, l.searched = parts, continued{}, 0
+}
+
+// hasGrown reports whether something was added to an earlier log.
+func (l *chainLog) hasGrown(ctx context.Context) (bool, error) {
+	parts := l.joined()
+	for _, p := range parts[:len(parts)-1] {
+		if end, err := p.log.End(ctx); err != nil || end != p.end {
+			return true, err
+		}
+	}
+	return false, nil
+}
+
 // read yields the lines of a log from a position in it, as they are in the chain.
 func (p *chainPart) read(ctx context.Context, from store.Pos) iter.Seq2[store.Line, error] {
 	return func(yield func(store.Line, error) bool) {
@@ -162,7 +180,7 @@ func (l *chainLog) Forward(ctx context.Context, from store.Pos) iter.Seq2[store.
 	}
 }
 
-// Backward leaves out what comes before a marker.
+// Backward leaves out what comes before the marker of a later session.
 func (l *chainLog) Backward(ctx context.Context, from store.Pos) iter.Seq2[store.Line, error] {
 	return func(yield func(store.Line, error) bool) {
 		for _, p := range slices.Backward(l.joined()) {
@@ -245,7 +263,7 @@ func (l *chainLog) continuation(ctx context.Context) (continued, error) {
 }
 
 // Watch yields what is there and what comes, and goes on in the sessions that continue the chain.
-// Of these, it leaves out what they were given.
+// Of these, it leaves out what comes before the marker.
 func (l *chainLog) Watch(ctx context.Context, from store.Pos) iter.Seq2[store.Line, error] {
 	return func(yield func(store.Line, error) bool) {
 		ours := &chainLog{name: l.name, store: l.store, parts: l.joined()} // so that what we join changes nothing for others
@@ -318,6 +336,9 @@ func (l *chainLog) watchLast(ctx context.Context, from store.Pos, yield func(sto
 	for pause := 20 * time.Millisecond; ; pause = min(2*pause, maxPause) {
 		if err == nil {
 			next, err = openPart(ctx, l.store, now.to, p.name)
+		}
+		if err == nil && !next.follows { // it has nothing to do with the chain
+			next, err = nil, next.log.Close()
 		}
 		if err != nil && !isMissing(err) {
 			return nil, show(store.Line{}, err) && false
@@ -406,10 +427,7 @@ func withParent(line []byte, parent string) []byte {
 	if err != nil {
 		return line
 	}
-	_, e.Extra, _ = e.Extra.take("parent_id")
-	if e.ParentID = &parent; parent == "" {
-		e.ParentID = nil
-	}
+	e.moveTo(parent)
 	again, err := appendEntry(nil, e)
 	if err != nil {
 		return line

@@ -391,9 +391,13 @@ func (s *Session) readPath(ctx context.Context, sel *selection, path []node) ([]
 			sel.problems = append(sel.problems, Problem{Kind: ProblemDamaged, EntryID: path[i].id, Pos: path[i].pos, Detail: "an entry of the path cannot be read"})
 			continue
 		}
-		if i > 0 && (path[i].placed || path[i].hung) { // its line names another parent, or none
-			placed := *e
-			e, placed.ParentID = &placed, &path[i-1].id
+		if path[i].placed || path[i].hung {
+			moved := *e
+			if e = &moved; i > 0 {
+				e.moveTo(path[i-1].id)
+			} else if err := s.setParent(e, path[i]); err != nil {
+				return nil, err
+			}
 		}
 		entries = append(entries, e)
 	}

@@ -106,10 +106,11 @@ func Rewritten(ctx context.Context, log store.Log) (map[store.Pos]bool, error) {
 	if err != nil {
 		return nil, err
 	}
-	return rewritten(ctx, log, end)
+	return rewritten(ctx, log, end, func([]byte) bool { return true })
 }
 
-func rewritten(ctx context.Context, log store.Log, end store.Pos) (map[store.Pos]bool, error) {
+// rewritten is Rewritten for the entries with some ids.
+func rewritten(ctx context.Context, log store.Log, end store.Pos, isAsked func(id []byte) bool) (map[store.Pos]bool, error) {
 	damaged := make(map[store.Pos]bool)
 	lost := make(map[string][]store.Pos)
 	for _, whole := range []bool{false, true} { // first which may be damaged, then which of these are whole elsewhere
@@ -121,7 +122,7 @@ func rewritten(ctx context.Context, log store.Log, end store.Pos) (map[store.Pos
 				break
 			}
 			h, ok := rawjson.ScanHead(line.Data)
-			if !ok || line.Cut || string(h.Type) == string(TypeSession) {
+			if !ok || line.Cut || string(h.Type) == string(TypeSession) || !isAsked(h.ID) {
 				continue
 			}
 			places := lost[string(h.ID)]

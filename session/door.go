@@ -331,7 +331,7 @@ func (w *writing) find(id *string, n int) parentRef {
 	return parentRef{-1, *id}
 }
 
-// pathTo returns the path to a place: the entry of the session where it begins,
+// pathTo returns the path to a parent: the entry of the session where it begins,
 // and the entries after that one which are only being written.
 func (w *writing) pathTo(p parentRef) (base string, rest []*Entry) {
 	for p.at >= 0 {

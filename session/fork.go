@@ -2,6 +2,7 @@ package session
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -99,14 +100,20 @@ func (s *Session) linesToFork(ctx context.Context, to store.Store) iter.Seq2[[]b
 // linesOfChain is linesToFork of a chain: its entries, each once.
 func (s *Session) linesOfChain(ctx context.Context, to store.Store) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
-		nodes, err := s.snapshot()
+		var nodes []node
+		leaf, err := "", s.checkCurrent()
+		if err == nil {
+			err = s.withWhole(func(t *tree) error {
+				nodes, leaf = slices.Clone(t.nodes), t.leaf
+				return nil
+			})
+		}
 		if err != nil {
 			yield(nil, err)
 			return
 		}
-		nodes = slices.Clone(nodes)
-		slices.SortStableFunc(nodes, func(a, b node) int { return int(a.pos - b.pos) })
-		s.copyLines(ctx, to, nodes, s.LeafID(), nil)(yield)
+		slices.SortStableFunc(nodes, func(a, b node) int { return cmp.Compare(a.pos, b.pos) })
+		s.copyLines(ctx, to, nodes, leaf, nil)(yield)
 	}
 }
 

@@ -170,14 +170,22 @@ func (s *Session) setParent(e *Entry, n node) error {
 		if !ok {
 			return nil
 		}
-		if parent := t.nodes[at].parent; parent != none {
-			_, e.Extra, _ = e.Extra.take("parent_id") // it had the wrong kind of value
-			e.ParentID = &t.nodes[parent].id
-		} else if n.hung {
-			e.ParentID = nil
+		parent := ""
+		if up := t.nodes[at].parent; up != none {
+			parent = t.nodes[up].id
 		}
+		e.moveTo(parent)
 		return nil
 	})
+}
+
+// moveTo gives an entry another parent than its line names; "" is none.
+func (e *Entry) moveTo(parent string) {
+	e.ParentID = nil
+	if parent != "" {
+		_, e.Extra, _ = e.Extra.take("parent_id") // it may have the wrong kind of value
+		e.ParentID = &parent
+	}
 }
 
 // Entries yields every entry of the session in the order of the log. What

@@ -50,8 +50,9 @@ const (
 //	session                       session before
 //
 // and what makes it give up: a line that cannot be read or does not fit the line after it, a
-// merge that brings entries, a compaction without a State, and in a chain any compaction, and a
-// line of an earlier session of which the rest is lost, because a later one may have a copy.
+// merge that brings entries, and a compaction without a State. In a chain it also gives up at any
+// compaction, where a session begins with anything but copies and a marker, and at a line of an
+// earlier session that a copy in a later one may have to replace.
 func loadTail(ctx context.Context, log store.Log, end store.Pos, goal tailGoal, onPath func(store.Line)) (*tree, error) {
 	scan := tailScan{goal: goal, onPath: onPath, into: newTree(), reverted: make(reverts), chain: severalIn(log)}
 	if scan.chain != nil && !scan.chain.isRegular() {
@@ -97,9 +98,11 @@ type tailScan struct {
 	targets   []string // of all reverts
 	done      bool     // the goal is reached
 
-	chain  *chainLog       // of several sessions, or nil
-	marker *headLine       // the last line that was seen, if it is a marker: it follows the next one
-	copies map[string]bool // of which the originals were not seen yet
+	chain    *chainLog       // of several sessions, or nil
+	marker   *headLine       // the last line that was seen, if it is a marker: it follows the next one
+	onMarker bool            // the path goes on at what the marker follows
+	crossed  bool            // the last line that was seen is the last one of an earlier session
+	copies   map[string]bool // of which the originals were not seen yet
 }
 
 // add takes the next line towards the beginning, and reports whether to stop.
@@ -107,6 +110,9 @@ func (s *tailScan) add(line store.Line) (stop bool, err error) {
 	h, ok := rawjson.ScanHead(line.Data)
 	switch {
 	case s.done && string(h.Type) != string(TypeSession):
+		if s.crossed && s.goal == tailContext {
+			return false, errNeedAll // the last line of the session before must be checked against this one
+		}
 		return true, nil // one line more than needed, in case it was the header
 	case line.Cut || !ok || len(h.ID) == 0 || !h.HasParent && string(h.Type) != string(TypeSession):
 		return false, errNeedAll
@@ -124,8 +130,10 @@ func (s *tailScan) add(line store.Line) (stop bool, err error) {
 		return false, errNeedAll
 	}
 	head := s.addHead(line, h)
-	if s.marker != nil {
-		err = s.cross(head)
+	first := s.heads.n == 1 // of the log, or of an earlier session
+	second := s.heads.n == 2 || s.crossed
+	if s.crossed = s.marker != nil; s.crossed {
+		first, err = true, s.cross(head)
 	}
 	if s.chain != nil && err == nil {
 		err = s.look(head)
@@ -133,10 +141,10 @@ func (s *tailScan) add(line store.Line) (stop bool, err error) {
 	if s.heads.n == 1 {
 		s.end = line.Next
 		s.begin(head)
-	} else if err == nil && (s.goal == tailLeaf || s.heads.n == 2) {
+	} else if err == nil && (s.goal == tailLeaf || second) {
 		err = s.checkBefore(head)
 	}
-	if err == nil && (s.goal == tailLeaf || s.heads.n == 1) {
+	if err == nil && (s.goal == tailLeaf || first) {
 		err = s.lookBack(head, line.Data)
 	}
 	if err == nil && s.goal == tailContext && !s.atRoot && head.id == s.want {
@@ -169,6 +177,8 @@ func (s *tailScan) look(head *headLine) error {
 		maps.Copy(s.copies, p.given)
 	case p.shift > 0 && (head.isRoot || head.kind == kindContinues):
 		return errNeedAll // most likely it is the marker once more
+	case p.shift > 0 && !isUUID7(head.id):
+		return errNeedAll // an earlier session may have another entry of that id
 	}
 	return nil
 }
@@ -178,8 +188,8 @@ func (s *tailScan) cross(before *headLine) error {
 	if before.kind == kindLeaf || !isUUID7(s.marker.id) {
 		return errNeedAll // it follows what the leaf was moved to, or another may have its id
 	}
-	if s.want == s.marker.parent && !s.atRoot {
-		s.want = before.id
+	if s.onMarker {
+		s.want, s.onMarker = before.id, false
 	}
 	s.marker.parent, s.back = before.id, before.id
 	s.marker = nil
@@ -287,7 +297,7 @@ func (s *tailScan) checkBefore(before *headLine) error {
 // follow processes an entry of the path.
 func (s *tailScan) follow(head *headLine, data []byte) error {
 	s.want = head.parent
-	s.atRoot = head.isRoot
+	s.atRoot, s.onMarker = head.isRoot, head == s.marker
 	var err error
 	if kinds[head.kind].reachesBack {
 		err = s.control(head, data)

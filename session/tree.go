@@ -126,7 +126,11 @@ func loadTree(ctx context.Context, log store.Log, end store.Pos, detail headDeta
 	if err != nil || len(t.repeats) == 0 {
 		return t, err
 	}
-	damaged, err := rewritten(ctx, log, end)
+	repeated := make(map[string]bool)
+	for _, r := range t.repeats {
+		repeated[t.nodes[r.at].id] = true
+	}
+	damaged, err := rewritten(ctx, log, end, func(id []byte) bool { return repeated[string(id)] })
 	if err != nil || len(damaged) == 0 {
 		return t, err
 	}
@@ -398,7 +402,8 @@ func (t *tree) fillGap(at int32, h headLine) {
 		t.nodes, t.live = slices.Clone(t.nodes), false
 	}
 	n := &t.nodes[at]
-	n.pos, n.kind, n.speaker, n.guessed = h.pos, h.kind, h.speaker, false
+	n.pos, n.kind, n.speaker = h.pos, h.kind, h.speaker
+	n.placed, n.guessed = n.placed || n.guessed, false
 	t.walked = pathMarks{}
 	t.mended++
 	if n.hung = n.hung || h.hung; !n.hung { // else the gap's own parent stays

@@ -30,10 +30,10 @@ import (
 //
 //	a ─ m ─ d ─ e
 //
-// And if s1 has lost its marker, it begins with what is there already.
+// If s1 has lost its marker, its beginning ends with the first entry that is new.
 //
-// Copies come one after the other, each the child of the one before. What comes before the marker
-// and does not fit in there was not written there: its line was moved, and keeps its own parent.
+// Copies come one after the other, each the child of the one before. A line that breaks this row was
+// moved there by damage, and keeps its own parent.
 
 // enter is called before each line that is read from a log. At the first line of a later session of
 // a chain, the tree of those before it is complete.
@@ -60,14 +60,13 @@ func (t *tree) enter(ctx context.Context, log store.Log, pos store.Pos) error {
 // addBeginning adds a line of what a session begins with.
 func (t *tree) addBeginning(line store.Line, h rawjson.Head) {
 	head := t.headLine(line, h)
-	if head.kind == kindLeaf {
-		t.addEntry(head)
-		return
-	}
-	isMarker := line.Pos == t.marker
-	fits := isMarker || t.torn || head.parent == t.copy && h.HasParent
+	isMarker, isLeaf := line.Pos == t.marker, head.kind == kindLeaf
+	fits := !isLeaf && (isMarker || t.torn || head.parent == t.copy && h.HasParent)
 	if fits {
 		t.copy, t.torn = head.id, false
+	}
+	if !h.HasParent && !fits {
+		t.placeAfterLast(&head)
 	}
 	t.standing()
 	at, known := t.at(head.id)
@@ -77,6 +76,8 @@ func (t *tree) addBeginning(line store.Line, h rawjson.Head) {
 	case known:
 		head.hung = true
 		t.fillGap(at, head)
+	case isLeaf:
+		t.addEntry(head)
 	case t.marker == noLine: // the first that is new
 		t.begins = false
 		t.checkLostMarker(head)
@@ -103,7 +104,7 @@ func (t *tree) checkLostMarker(first headLine) {
 	}
 }
 
-// isHung reports whether a session of a chain begins with an entry, which is no copy.
+// isHung reports whether the parent of an entry follows from the chain, and not from its line.
 func (t *tree) isHung(id string) bool {
 	at, ok := t.at(id)
 	return ok && t.nodes[at].hung
