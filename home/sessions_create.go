@@ -135,7 +135,11 @@ func (h *Home) fork(ctx context.Context, c *Conversation, at string) (*ForkResul
 		return nil, err
 	}
 	result.Session = forked.ID()
-	result.Missing, err = missingOfAll(ctx, forked)
+	copied := forked
+	if at == "" {
+		copied = c.Session // what damage hides is not in the copy of a chain
+	}
+	result.Missing, err = missingOfAll(ctx, copied)
 	return result, errors.Join(err, forked.Close())
 }
 

@@ -8,8 +8,8 @@ import (
 
 // CheckRequest says what to check.
 type CheckRequest struct {
-	// Sessions are those to check, as a person names them. Empty means all of them, and
-	// everything else in the home.
+	// Sessions are those to check, as a person names them, with the others of their
+	// conversations. Empty means all of them, and everything else in the home.
 	Sessions []string `json:"sessions,omitempty"`
 }
 
@@ -22,11 +22,11 @@ func (u *Upkeep) Check(ctx context.Context, r CheckRequest, send func(upkeep.Fin
 func (u *Upkeep) check(ctx context.Context, r CheckRequest, send func(upkeep.Finding) error) (*upkeep.CheckResult, error) {
 	var names []string
 	for _, given := range r.Sessions {
-		name, err := u.home.resolve(ctx, given)
+		links, err := u.home.linksOf(ctx, given, false)
 		if err != nil {
 			return nil, err
 		}
-		names = append(names, name)
+		names = append(names, links...)
 	}
 	index, err := indexFiles()
 	if err != nil {

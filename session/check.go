@@ -41,7 +41,23 @@ func (s *Session) Problems() ([]Problem, error) {
 		seen[p.key()] = true
 	}
 	more, err := paths.run(ctx)
-	return append(problems, slices.DeleteFunc(more, func(p Problem) bool { return seen[p.key()] })...), err
+	return s.locate(append(problems, slices.DeleteFunc(more, func(p Problem) bool { return seen[p.key()] })...)), err
+}
+
+// locate says for the problems of a chain which session has the line, and where it is in that.
+func (s *Session) locate(problems []Problem) []Problem {
+	chain := severalIn(s.log)
+	if chain == nil {
+		return problems
+	}
+	parts := chain.joined()
+	for i := range problems {
+		if p := &problems[i]; p.Pos > 0 {
+			part := parts[chain.partAt(p.Pos)]
+			p.Session, p.Pos = part.name, p.Pos-part.shift
+		}
+	}
+	return problems
 }
 
 // Damage returns the faults of a session that hide entries: lines that are not entries, and
@@ -56,7 +72,7 @@ func Damage(s *Session) (damage []Problem, err error) {
 		}
 		return nil
 	})
-	return damage, err
+	return s.locate(damage), err
 }
 
 // checkEntries decodes every entry and follows its references.

@@ -92,6 +92,7 @@ type Problem struct {
 	Kind    ProblemKind
 	EntryID string    // the entry concerned, or ""
 	Pos     store.Pos // where its line begins
+	Session string    // of a chain: the one that has the line, or "" if that is not known
 	Detail  string
 	Blob    store.Ref // the content that cannot be read, for ProblemBlob
 	Err     error     // the cause, or nil if there is none but the log itself
@@ -136,6 +137,9 @@ func (p Problem) String() string {
 	}
 	if p.Pos > 0 { // a context does not know the positions of its entries
 		s += fmt.Sprintf(" at byte %d", p.Pos)
+	}
+	if p.Session != "" {
+		s += " of session " + p.Session
 	}
 	return s + ": " + p.Detail
 }

@@ -80,6 +80,7 @@ func (s *Session) sharedContext(ctx context.Context, o ContextOptions, fingerpri
 	}
 	sel.unpaired = o.Unpaired
 	c := assemble(sel)
+	c.Problems = s.locate(c.Problems)
 	c.key = key
 	keep, err := c.fill(ctx, s.store.Blobs(), last)
 	if err != nil {
