@@ -51,11 +51,6 @@ func (h *Home) author(ctx context.Context, r *AutoRequest, writes string) (*auth
 	if err != nil {
 		return nil, within("auto", err)
 	}
-	return h.authorOf(ctx, chosen, r.Instructions, writes)
-}
-
-// authorOf is author for a model that was chosen before.
-func (h *Home) authorOf(ctx context.Context, chosen *ChosenModel, instructions, writes string) (*author, error) {
 	info := chosen.Model.Info()
 	counter, err := counterNamed("", info.Provider, info.Model)
 	if err != nil {
@@ -63,7 +58,7 @@ func (h *Home) authorOf(ctx context.Context, chosen *ChosenModel, instructions, 
 	}
 	h.notify(ctx, Notice{Kind: ModelAsked, Provider: info.Provider, Model: info.Model, For: writes, ByDefault: chosen.From == FromDefault})
 	return &author{home: h, model: chosen.Model, opts: summary.Options{
-		Instructions: instructions, Counter: counter, Emit: h.tellRetries(ctx, info),
+		Instructions: r.Instructions, Counter: counter, Emit: h.tellRetries(ctx, info),
 	}}, nil
 }
 

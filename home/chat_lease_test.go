@@ -9,6 +9,7 @@ import (
 	"github.com/coppice-dev/coppice/agent"
 	"github.com/coppice-dev/coppice/home"
 	"github.com/coppice-dev/coppice/provider"
+	"github.com/coppice-dev/coppice/provider/providertest"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store/lease"
 )
@@ -27,7 +28,14 @@ func TestASecondChatIsToldWhoWorksThere(t *testing.T) {
 		if _, err := other.Say(ctx, []session.Content{session.Text("me too")}); home.KindOf(err) != home.KindLocked {
 			t.Errorf("the other says something: %v", err)
 		}
-		_, err := other.Branch(ctx, home.Leaf, false)
+		if err := inOtherProgram(ctx, h, id); home.KindOf(err) != home.KindLocked {
+			t.Errorf("another program says something: %v", err)
+		}
+		ids, err := one.Conversation().EntryIDs()
+		if err != nil {
+			return agent.Result{}, err
+		}
+		_, err = other.Branch(ctx, ids[0], false)
 		held, ok := errors.AsType[*lease.HeldError](err)
 		if !ok || home.KindOf(err) != home.KindLocked {
 			t.Errorf("the other goes back: %v", err)
@@ -51,6 +59,75 @@ func TestASecondChatIsToldWhoWorksThere(t *testing.T) {
 	path, err := h.Entries.Path(t.Context(), home.PathRequest{Session: one.Conversation().ID()}, nil)
 	if err != nil || path.Working != nil {
 		t.Errorf("works there now: %+v, %v", path, err)
+	}
+}
+
+// inOtherProgram says something in a conversation, in a home of its own.
+func inOtherProgram(ctx context.Context, h *house, id string) error {
+	c, err := h.open(&home.Options{}).Chat(ctx, home.TurnOptions{ChatRequest: home.ChatRequest{Session: id}})
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	turn, err := c.Say(ctx, []session.Content{session.Text("me too")})
+	if err != nil {
+		return err
+	}
+	_, err = turn.Listen(ctx, nil)
+	return err
+}
+
+// While a chat goes back to an entry, no other program can begin a turn.
+func TestAChatHoldsTheConversationThatItBranches(t *testing.T) {
+	t.Parallel()
+	var h *house
+	var c *home.Chat
+	var said error
+	h, server := answering(t, "## Goal\nIt was the lexer.", func(*providertest.Answer) {
+		said = inOtherProgram(t.Context(), h, c.Conversation().ID())
+	})
+	s := h.longStory()
+	c = h.chat(home.ChatRequest{Session: s.ID()})
+	moved, err := c.Branch(t.Context(), h.ids(s)[0], true)
+	if err != nil || !moved.Moved || len(server.Requests()) != 1 {
+		t.Fatalf("moved: %+v, %v", moved, err)
+	}
+	if home.KindOf(said) != home.KindLocked {
+		t.Errorf("another program says something: %v", said)
+	}
+	e, err := c.Conversation().Entry(moved.Leaf)
+	if err != nil || e.BranchSummary == nil {
+		t.Errorf("the leaf is %+v, %v", e, err)
+	}
+}
+
+// What another program has added can be gone back to.
+func TestAChatBranchesToWhatOthersAdded(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	c := h.chat(home.ChatRequest{})
+	h.tell(c, "one")
+	here, err := c.Conversation().Resolve(home.Leaf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := c.Conversation().ID()
+	if err := inOtherProgram(t.Context(), h, id); err != nil {
+		t.Fatal(err)
+	}
+	added, err := h.Entries.Label(t.Context(), home.LabelRequest{Session: id, Label: "added"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if moved, err := c.Branch(t.Context(), here, false); err != nil || !moved.Moved || moved.Leaf != here || moved.Left != added.Target {
+		t.Errorf("moved: %+v, %v", moved, err)
+	}
+	if moved, err := c.Branch(t.Context(), "added", false); err != nil || !moved.Moved || moved.Leaf != added.Target {
+		t.Errorf("moved: %+v, %v", moved, err)
+	}
+	h.tell(c, "two")
+	if s, err := c.Status(t.Context()); err != nil || s.Branches != 1 {
+		t.Errorf("the status is %+v, %v", s, err)
 	}
 }
 

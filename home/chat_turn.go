@@ -8,7 +8,6 @@ import (
 	"github.com/coppice-dev/coppice/agent"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/session/files"
-	"github.com/coppice-dev/coppice/store/lease"
 )
 
 // Say adds what a person says, after the files that it mentions, and lets the model answer. The
@@ -115,35 +114,35 @@ func (c *Chat) create(ctx context.Context) error {
 	return err
 }
 
-// Branch is Entries.Branch in the conversation of the chat. With summarise, its model writes a
-// summary of the branch that is left.
+// Branch goes back to an entry, as a person names it, so that the conversation continues from
+// there. With summarise, the model writes a summary of the branch that is left.
 func (c *Chat) Branch(ctx context.Context, entry string, summarise bool) (*BranchResult, error) {
 	if c.c == nil {
 		return nil, errNothingSaid
 	}
 	c.home.beforeWriting(ctx)
-	holder, err := c.agent.Holder(ctx)
-	if err == nil && holder != nil {
-		err = &lease.HeldError{Name: c.c.Handle, Holder: *holder}
-	}
-	if err == nil {
-		_, err = c.c.Refresh()
-	}
+	result := &BranchResult{Session: c.c.Handle}
+	err := c.home.read(ctx, OpenRequest{Session: c.c.Handle}, func(now *Conversation) (err error) { // with what others added
+		if result.Leaf, err = now.Resolve(entry); err == nil {
+			result.Left, err = conversationEnd(now.Session, now.LeafID())
+		}
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
-	r := BranchRequest{Session: c.c.Handle, Entry: entry}
-	if summarise {
-		r.Auto = &AutoRequest{}
-	}
-	result, err := c.home.branch(ctx, c.c, r, c.chosen)
+	here, err := conversationEnd(c.c.Session, c.c.LeafID())
 	if err != nil {
+		return nil, err
+	}
+	if result.Moved = result.Leaf != here || result.Leaf != result.Left; !result.Moved {
+		return result, nil
+	}
+	if err := c.agent.Branch(ctx, result.Leaf, summarise); err != nil {
 		return nil, plainly("branch", c.c.Handle, err)
 	}
-	if err := c.agent.Close(); err != nil { // it would go back to where it was
-		return nil, err
-	}
-	return result, c.equip()
+	result.Leaf, err = conversationEnd(c.c.Session, c.c.LeafID())
+	return result, err
 }
 
 // Undo takes back the compaction in force.

@@ -51,12 +51,11 @@ func (e *Entries) branch(ctx context.Context, r BranchRequest) (*BranchResult, e
 	if err != nil {
 		return nil, err
 	}
-	result, err := e.home.branch(ctx, c, r, nil)
+	result, err := e.home.branch(ctx, c, r)
 	return result, errors.Join(plainly("branch", c.Handle, err), c.Close())
 }
 
-// branch moves the leaf of an open conversation. Without a model, that of the request is asked.
-func (h *Home) branch(ctx context.Context, c *Conversation, r BranchRequest, by *ChosenModel) (*BranchResult, error) {
+func (h *Home) branch(ctx context.Context, c *Conversation, r BranchRequest) (*BranchResult, error) {
 	s := c.WithContext(ctx)
 	target, err := c.Resolve(r.Entry)
 	if err != nil {
@@ -73,7 +72,7 @@ func (h *Home) branch(ctx context.Context, c *Conversation, r BranchRequest, by 
 	case target == left || target == s.LeafID(): // notes that were made there since do not matter
 		result.Moved = false
 	case r.Auto != nil:
-		err = h.autoBranch(ctx, c.Handle, s, r.Auto, by, result)
+		err = h.autoBranch(ctx, c.Handle, s, r.Auto, result)
 	default:
 		err = s.Branch(target)
 	}
@@ -81,7 +80,7 @@ func (h *Home) branch(ctx context.Context, c *Conversation, r BranchRequest, by 
 }
 
 // autoBranch lets a model summarise the branch that is left, and moves the leaf.
-func (h *Home) autoBranch(ctx context.Context, name string, s *session.Session, r *AutoRequest, by *ChosenModel, result *BranchResult) error {
+func (h *Home) autoBranch(ctx context.Context, name string, s *session.Session, r *AutoRequest, result *BranchResult) error {
 	left, err := summary.Abandoned(s, s.LeafID(), result.Leaf)
 	if err != nil {
 		return err
@@ -89,12 +88,7 @@ func (h *Home) autoBranch(ctx context.Context, name string, s *session.Session, 
 	if len(left) == 0 { // only notes
 		return s.Branch(result.Leaf)
 	}
-	var a *author
-	if by != nil {
-		a, err = h.authorOf(ctx, by, r.Instructions, writesSummary)
-	} else {
-		a, err = h.author(ctx, r, writesSummary)
-	}
+	a, err := h.author(ctx, r, writesSummary)
 	if err != nil {
 		return err
 	}
