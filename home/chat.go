@@ -55,7 +55,8 @@ type ChatRequest struct {
 
 // Chat is a conversation between a person and a model: its turns are those of a home, and keep
 // the tools, their servers and the rules from one to the next. Its methods are for one goroutine;
-// those of a Turn may be called by several.
+// those of a Turn may be called by several. While a turn runs, the model and its tools stay: to
+// change them is agent.ErrBusy.
 type Chat struct {
 	home   *Home
 	r      ChatRequest
@@ -287,9 +288,20 @@ func (c *Chat) Tools() []agent.Tool { return c.tools }
 // Model returns the model that answers, and who chose it.
 func (c *Chat) Model() ChosenModel { return *c.chosen }
 
+// idle returns agent.ErrBusy while a turn of the chat runs, which goes on as it began.
+func (c *Chat) idle() error {
+	if c.turn.Load().isRunning() {
+		return agent.ErrBusy
+	}
+	return nil
+}
+
 // SetModel lets another model answer from now on: a name, or provider/model. A name without a
 // provider means a model of the settings' provider, or else one of Settings.Models.
 func (c *Chat) SetModel(name string) error {
+	if err := c.idle(); err != nil {
+		return err
+	}
 	next, err := c.home.settings.ModelFor(nil, ModelChoice{Model: name, Thinking: c.r.Thinking})
 	if err != nil {
 		found, _ := c.home.settings.Models() // errors in the prices do not matter here
@@ -318,6 +330,9 @@ func (c *Chat) SetThinking(level string) error {
 	if err := provider.CheckThinking(level); err != nil {
 		return wrongAs("thinking", err)
 	}
+	if err := c.idle(); err != nil {
+		return err
+	}
 	if c.agent != nil {
 		if err := c.agent.SetThinking(level); err != nil {
 			return err
@@ -330,6 +345,9 @@ func (c *Chat) SetThinking(level string) error {
 // SetTools changes which built-in tools the model may use, by their names: see ChatRequest.
 // The tools of MCP servers and of the program stay.
 func (c *Chat) SetTools(ctx context.Context, names ...string) error {
+	if err := c.idle(); err != nil {
+		return err
+	}
 	if err := c.useTools(ctx, names); err != nil {
 		return err
 	}
@@ -387,6 +405,9 @@ func (c *Chat) toolbox(ctx context.Context) (_ *toolbox, err error) {
 	if c.box == nil {
 		r := c.equipped()
 		c.box, err = newToolbox(ctx, c.dir, &r, serversOf(&r, c.project), c.search, c.home.notify)
+		if turn := c.turn.Load(); turn != nil && err == nil {
+			turn.equip(c.box)
+		}
 	}
 	return c.box, err
 }

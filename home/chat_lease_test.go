@@ -3,6 +3,7 @@ package home_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -166,5 +167,48 @@ func TestAChatAsksAboutTheToolsOfItsProgram(t *testing.T) {
 	}
 	if out := heard.end(); !ran || !strings.Contains(text(out), "a hole") {
 		t.Errorf("it ran: %v; the answer is %q", ran, text(out))
+	}
+}
+
+// A turn goes on as it began. It obeys the rules that are added.
+func TestAChatChangesWhileItsTurnRuns(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	dig := agent.Tool{
+		Tool: provider.Tool{Name: "dig"},
+		Ask:  func(agent.Call) (bool, string) { return true, "" },
+		Run:  func(context.Context, agent.Call) (agent.Result, error) { return agent.Result{Text: "a hole"}, nil },
+	}
+	c, err := h.Chat(t.Context(), home.TurnOptions{ChatRequest: home.ChatRequest{CWD: t.TempDir()}}, dig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	turn, err := c.Say(t.Context(), []session.Content{session.Text("call dig {}")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, err := range map[string]error{
+		"model": c.SetModel("offline/parrot"), "thinking": c.SetThinking("low"), "tools": c.SetTools(t.Context(), "bash"),
+	} {
+		if !errors.Is(err, agent.ErrBusy) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if _, err := c.Allow(t.Context(), "bash(ls)"); err != nil { // there were no rules before
+		t.Error(err)
+	}
+	heard := listen(t, func(send func(home.TurnEvent) error) (*home.TurnResult, error) { return turn.Listen(t.Context(), send) })
+	asked := heard.until(agent.ToolWaiting)
+	if facts := heard.until(agent.TurnStart).Facts; facts.Model != "parrot" || !slices.Equal(facts.Tools, []string{"dig"}) {
+		t.Errorf("the facts are %+v", facts)
+	}
+	if asked.Question.NoRules == "" || len(asked.Question.Rules) > 0 {
+		t.Errorf("the question is %+v", asked.Question)
+	}
+	h.approve(home.ApproveRequest{Session: asked.Session, Call: asked.Call.ID, Decision: agent.Allow, Rules: []string{"bash(pwd)"}})
+	heard.end()
+	if rules, err := c.Allow(t.Context()); err != nil || !slices.Equal(rules, []string{"bash(ls)", "bash(pwd)"}) {
+		t.Errorf("the rules are %v, %v", rules, err)
 	}
 }

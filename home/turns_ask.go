@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/coppice-dev/coppice/agent"
@@ -65,10 +66,10 @@ func (r *Turn) session() string {
 // session of the turn, too.
 func (r *Turn) ask(in string, q *turnQuestion) {
 	r.mu.Lock()
-	box, about := r.box, &TurnQuestion{Dir: r.dir}
+	box, about := r.box, &TurnQuestion{Dir: r.facts.Dir}
 	r.question = q
 	r.mu.Unlock()
-	if box == nil {
+	if box == nil || slices.ContainsFunc(r.own, func(t agent.Tool) bool { return t.Name == q.call.Name }) {
 		about.NoRules = errOwnTool.Error()
 	} else {
 		about.Edits = box.edits(q.call)
@@ -84,7 +85,7 @@ func (r *Turn) ask(in string, q *turnQuestion) {
 }
 
 // errOwnTool says why there are no rules for a tool that a program has given to its chat.
-var errOwnTool = errors.New("the tool belongs to the program, which has no rules")
+var errOwnTool = errors.New("no rule can be given for a tool of the program itself")
 
 // withdraw takes a question back. It returns the answer if there is one, or else a default.
 func (r *Turn) withdraw(q *turnQuestion, otherwise agent.Decision) agent.Decision {

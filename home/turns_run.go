@@ -156,10 +156,11 @@ type Turn struct {
 	using  sync.RWMutex
 	worker *agent.Agent
 
-	mu       sync.Mutex // guards what follows
-	name     string     // of the conversation; "" if it has none yet
-	box      *toolbox   // nil if there are no tools
-	dir      string     // where they work
+	mu       sync.Mutex   // guards what follows
+	name     string       // of the conversation; "" if it has none yet
+	box      *toolbox     // nil if there are no tools but the program's own
+	facts    *TurnFacts   // nil before there is a chat
+	own      []agent.Tool // the tools of the program around the chat
 	question *turnQuestion
 	ending   *TurnEvent // what the agent said last
 }
@@ -202,9 +203,24 @@ func (h *Home) newTurn(o *TurnOptions, of *Chat) *Turn {
 		began: time.Now(), passed: make(chan struct{}, 1),
 	}
 	if of != nil {
-		r.name, r.bare = of.c.Handle, len(of.tools) == 0
+		r.bare = len(of.tools) == 0
+		r.enter(of)
 	}
 	return r
+}
+
+// enter copies what the turn has to know of its chat, which may be changed while the turn runs.
+func (r *Turn) enter(c *Chat) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.name, r.box, r.facts, r.own = c.c.Handle, c.box, c.facts(), c.own
+}
+
+// equip lets the turn use the tools that its chat has got since it began.
+func (r *Turn) equip(box *toolbox) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.box = box
 }
 
 // isBare says that the turn has no tools.
@@ -253,7 +269,9 @@ func (r *Turn) run(ctx context.Context, op string, do turnFunc) {
 		if chat, err = r.home.newChat(ctx, r.options, nil, r.bare); err == nil {
 			defer chat.Close() // what was done is in the log, whatever it returns
 			chat.turn.Store(r)
-			err = chat.start(ctx)
+			if err = chat.start(ctx); err == nil {
+				r.enter(chat)
+			}
 		}
 	}
 	if err == nil {
@@ -271,9 +289,6 @@ func (r *Turn) run(ctx context.Context, op string, do turnFunc) {
 // converse lets the agent of a chat take the turn.
 func (r *Turn) converse(ctx context.Context, op string, chat *Chat, result *TurnResult, do turnFunc) error {
 	result.Session = chat.c.Handle
-	r.mu.Lock()
-	r.name, r.box, r.dir = chat.c.Handle, chat.box, chat.dir
-	r.mu.Unlock()
 	r.use(chat.agent)
 	if err := r.table.name(op, chat.c.Handle, r); err != nil {
 		return err
@@ -283,7 +298,7 @@ func (r *Turn) converse(ctx context.Context, op string, chat *Chat, result *Turn
 	go func() {
 		defer close(heard)
 		for e := range news.Events(context.Background()) {
-			r.hear(chat, e)
+			r.hear(e)
 		}
 	}()
 	out, err := do(ctx, chat.agent)
@@ -296,11 +311,13 @@ func (r *Turn) converse(ctx context.Context, op string, chat *Chat, result *Turn
 }
 
 // hear records an event of the agent.
-func (r *Turn) hear(chat *Chat, e agent.Event) {
+func (r *Turn) hear(e agent.Event) {
 	told := TurnEvent{Event: e, Error: described(e.Err)}
 	switch e.Type {
 	case agent.TurnStart:
-		told.Facts = chat.facts()
+		r.mu.Lock()
+		told.Facts = r.facts
+		r.mu.Unlock()
 	case agent.ToolWaiting: // recorded when it can be answered: see approve
 		r.pass()
 		return
