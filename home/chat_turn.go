@@ -12,7 +12,8 @@ import (
 
 // Say adds what a person says, after the files that it mentions, and lets the model answer. The
 // session is created if there is none yet, and context files are loaded that are new or have
-// changed. An error means that nothing was said. The caller has to listen to the turn.
+// changed. An error means that nothing was said. The caller has to listen to the turn:
+// with AskListeners, a question waits for ever if no one does.
 func (c *Chat) Say(ctx context.Context, content []session.Content, mentioned ...string) (*Turn, error) {
 	return c.begin(ctx, "prompt", mentioned, func(ctx context.Context, a *agent.Agent) (*agent.Outcome, error) {
 		return a.Send(ctx, content...)

@@ -14,20 +14,22 @@ import (
 	"github.com/coppice-dev/coppice/store/lease"
 )
 
-// Turns are the operations that let a model answer, for callers without a Chat. A turn
-// belongs to the home: it continues when the caller goes away, and ends with Close.
+// Turns are the operations on the turns of conversations. A turn that they begin belongs to the
+// home: it continues when the caller goes away, and ends with Close. One of a Chat ends with the
+// chat.
 type Turns struct{ home *Home }
 
 // TurnOptions say how a turn runs.
 type TurnOptions struct {
 	// ChatRequest says in which conversation, and with which model. A turn has tools only if
 	// the request names some, or servers; then the rules and servers of the settings and of a
-	// trusted project hold as in a chat. See Confine.
+	// trusted project hold as in a chat. A Chat without any has those of the settings. See
+	// Confine.
 	ChatRequest
 	// Questions says what happens to calls that need approval. Default: AskListeners.
 	Questions Questions `json:"questions,omitempty"`
 	// Attached stops the turn when the caller no longer waits for it. Default: it continues,
-	// and Watch listens to it again.
+	// and Watch listens to it again. A Chat ignores it: its turns end with the context or the chat.
 	Attached bool `json:"attached,omitempty"`
 }
 
@@ -150,6 +152,9 @@ type WatchRequest struct {
 // Watch sends the events of the turn that runs in a conversation, or that ended a few minutes
 // ago, from its beginning or after the last one that the caller has, and waits for its end.
 func (t *Turns) Watch(ctx context.Context, r WatchRequest, send func(TurnEvent) error) (*TurnResult, error) {
+	if t.home.turns.get(r.Session).isRunning() { // see callTurn
+		return t.watch(ctx, r, send)
+	}
 	return follow(ctx, t.home, "turns.watch", r, send, t.watch)
 }
 
@@ -180,7 +185,7 @@ type ApproveRequest struct {
 	Reason   string         `json:"reason,omitempty"` // why it is denied, for the model
 	// Input are the arguments with which the call is allowed. Default: the model's.
 	Input json.RawMessage `json:"input,omitempty"`
-	// Rules say which other calls are allowed from now on, until the turn ends.
+	// Rules say which other calls are allowed from now on, until the turn ends, or its chat.
 	Rules []string `json:"rules,omitempty"`
 }
 
@@ -342,10 +347,10 @@ func (t *Turns) cancel(ctx context.Context, r SessionRequest) (*CancelResult, er
 	}
 	return &CancelResult{}, t.withAgent(ctx, name, func(a *agent.Agent) error {
 		holder, err := a.Holder(ctx)
-		if err == nil && holder != nil {
-			err = &lease.HeldError{Name: name, Holder: *holder}
+		if err != nil {
+			return err
 		}
-		return err
+		return (&TurnStatus{Session: name, Working: holder}).Held()
 	})
 }
 
@@ -361,11 +366,20 @@ type TurnStatus struct {
 	// with how far each has come.
 	Asked   *agent.Call     `json:"asked,omitempty"`
 	Pending []agent.Pending `json:"pending,omitempty"`
-	// Unfinished says that Resume has something to do. Queued is what the model has not heard.
-	// Draft is what had arrived of an answer when its program died.
+	// Unfinished says that turns.resume has something to do. Queued is what the model has not
+	// heard.
 	Unfinished bool             `json:"unfinished"`
 	Queued     []session.Queued `json:"queued,omitempty"`
-	Draft      string           `json:"draft,omitempty"`
+	// Draft is what had arrived of an answer when its program died.
+	Draft string `json:"draft,omitempty"`
+}
+
+// Held returns a *lease.HeldError if a program has a turn there.
+func (s *TurnStatus) Held() error {
+	if s.Working == nil {
+		return nil
+	}
+	return &lease.HeldError{Name: s.Session, Holder: *s.Working}
 }
 
 // Status describes the turn of a conversation: whether one runs, what it waits for, and what
@@ -410,7 +424,8 @@ type RunningResult struct {
 	Turns []TurnStatus `json:"turns"` // without what is only in the log
 }
 
-// Running lists the turns of this home that run now, the oldest first.
+// Running lists the turns of this home that run now, the oldest first. For a home elsewhere that
+// is without those of the chats here.
 func (t *Turns) Running(ctx context.Context) (*RunningResult, error) {
 	return ask(ctx, t.home, "turns.running", t.running)
 }
@@ -427,7 +442,8 @@ func (t *Turns) running(ctx context.Context) (*RunningResult, error) {
 	return result, ctx.Err()
 }
 
-// callTurn is call for an operation on a turn: that of a chat runs here, wherever the home is.
+// callTurn is call for an operation on a turn: that of a chat runs here, wherever the home is. It
+// is found by the name that the home gives its session, which the events of the turn have.
 func callTurn[R, T any](ctx context.Context, h *Home, op, name string, r R, here func(context.Context, R) (*T, error)) (*T, error) {
 	if h.turns.get(name).isRunning() {
 		return here(ctx, r)

@@ -138,8 +138,8 @@ type homeClosed struct{ stopped }
 
 func (homeClosed) Error() string { return "the program that ran the turn was ended" }
 
-// Turn is a turn of a home: a Chat begins it, or an operation of Turns. All but Listen may be
-// called at any time, by several goroutines. The methods that may be called with a nil one say so.
+// Turn is a turn of a home: a Chat begins it, or an operation of Turns. Stop may be called at any
+// time, by several goroutines.
 type Turn struct {
 	*turnRecord
 	table   *turnTable

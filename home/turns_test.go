@@ -607,13 +607,16 @@ func TestTheTurnsOfAChatAreThoseOfItsHome(t *testing.T) {
 		return turn, hear(turn)
 	}
 	turn := begin(t.Context(), running("touch one"))
-	for { // a question waits for whoever began the turn
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) { // a question waits for whoever began the turn
 		list, err := h.Turns.Running(t.Context())
 		if err != nil || len(list.Turns) != 1 {
 			t.Fatalf("the turns are %+v, %v", list, err)
 		}
 		if list.Turns[0].Asked != nil {
 			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the turn does not ask")
 		}
 	}
 	heard := hear(turn)

@@ -15,7 +15,6 @@ import (
 	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/render/terminal"
 	"github.com/coppice-dev/coppice/session"
-	"github.com/coppice-dev/coppice/store/lease"
 )
 
 // lastShown is how many entries of a conversation are shown when it is restored.
@@ -229,8 +228,8 @@ func (u *ui) forget() {
 // pendingWork says what a turn that ended in the middle has left.
 func (u *ui) pendingWork(ctx context.Context) {
 	left, err := u.unfinished(ctx)
-	if err == nil && left.Working != nil {
-		err = &lease.HeldError{Name: left.Session, Holder: *left.Working}
+	if err == nil {
+		err = left.Held()
 	}
 	if err != nil {
 		u.fail(err)
