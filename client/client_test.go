@@ -251,6 +251,10 @@ func TestAChatElsewhereIsAskedHere(t *testing.T) {
 		if s, err := there.Turns.Status(t.Context(), home.SessionRequest{Session: id}); err != nil || s.Running || s.Working == nil {
 			t.Errorf("there, the status is %+v, %v", s, err)
 		}
+		heard := errors.New("heard")
+		if _, err := here.Turns.Watch(t.Context(), home.WatchRequest{Session: id}, func(home.TurnEvent) error { return heard }); !errors.Is(err, heard) {
+			t.Errorf("it is watched: %v", err)
+		}
 		made, err := here.Turns.Approve(t.Context(), home.ApproveRequest{Session: id, Call: e.Call.ID, Decision: agent.Allow})
 		if err == nil && !made.Running {
 			err = errors.New("it was decided about elsewhere")
