@@ -3,6 +3,7 @@ package conversation_test
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -288,6 +289,11 @@ func TestConversationOfAnyLink(t *testing.T) {
 		for page, want := range [][]string{{"user: 1", "assistant: 2", "user: 3", "assistant: 4"}, {"user: Five", "assistant: 6"}, {}} {
 			if diff := cmp.Diff(want, texts(must(m.LoadMessages(l.ID, page+1, 4))(t))); diff != "" {
 				t.Errorf("page %d:\n%s", page+1, diff)
+			}
+		}
+		for _, c := range []struct{ page, size, want int }{{1, math.MaxInt, 6}, {2, math.MaxInt, 0}, {math.MaxInt, 2, 0}, {math.MaxInt, math.MaxInt, 0}} {
+			if got := must(m.LoadMessages(l.ID, c.page, c.size))(t); len(got) != c.want {
+				t.Errorf("page %d of %d messages has %v", c.page, c.size, texts(got))
 			}
 		}
 	}

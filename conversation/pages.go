@@ -26,28 +26,32 @@ func (m *Sessions) LoadMessages(id string, page, pageSize int) ([]Message, error
 	if page < 1 || pageSize < 1 {
 		return nil, &session.Error{Op: "load messages", Name: id, Kind: session.ErrInvalid, Err: errors.New("page and page size must be at least 1")}
 	}
-	from := (page - 1) * pageSize
 	b, err := m.shelf(id)
 	if err != nil {
 		return nil, err
 	}
-	messages, err := b.read(m.context(), from, from+pageSize)
+	messages, err := b.read(m.context(), page, pageSize)
 	m.shelves.Release(id, b)
 	if !errors.Is(err, session.ErrCorrupt) {
 		return messages, err
 	}
 	all, _, _, err := m.messages(id)
-	return clones(part(all, from, from+pageSize)), err
+	return clones(pageOf(all, page, pageSize)), err
 }
 
-// part returns as much of a part of a list as there is.
-func part[T any](list []T, from, to int) []T {
-	return list[min(from, len(list)):min(to, len(list))]
+// pageOf returns as much of a page of a list as there is. It multiplies only what is in the list,
+// because a page and its size may be as large as an int.
+func pageOf[T any](list []T, page, size int) []T {
+	if page-1 > len(list)/size {
+		return nil
+	}
+	rest := list[(page-1)*size:]
+	return rest[:min(size, len(rest))]
 }
 
-// read reads some of the messages. If one cannot be read, what is a message is not known.
-func (b *shelf) read(ctx context.Context, from, to int) (messages []Message, _ error) {
-	for e, err := range b.WithContext(ctx).Each(part(b.ids, from, to)...) {
+// read reads a page of the messages. If one cannot be read, what is a message is not known.
+func (b *shelf) read(ctx context.Context, page, size int) (messages []Message, _ error) {
+	for e, err := range b.WithContext(ctx).Each(pageOf(b.ids, page, size)...) {
 		if err != nil {
 			return nil, err
 		}
