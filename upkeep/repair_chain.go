@@ -12,7 +12,7 @@ import (
 )
 
 // Two sessions are one conversation if each names the other: the header of the later one, and a
-// record in the earlier one. If damage took one of the two, the other says what it was.
+// record in the earlier one. If one is lost, it can be rebuilt from the other.
 
 // findEarlier finds the session that the lost header named as the one that it continues: its log
 // names this one in turn. Without it a repair would make two conversations of one.
@@ -23,8 +23,8 @@ func (p *repairPlan) findEarlier(ctx context.Context, st store.Store) error {
 	}
 	for _, name := range names {
 		link, err := session.ReadLink(ctx, st, name)
-		if ctx.Err() != nil {
-			return ctx.Err()
+		if err != nil && !isUnreadable(err) {
+			return err
 		}
 		if err != nil || name == p.name || link.ContinuedTo != p.name { // what cannot be read names nothing
 			continue
@@ -37,39 +37,47 @@ func (p *repairPlan) findEarlier(ctx context.Context, st store.Store) error {
 }
 
 // findLater finds the session that continues this one, if the record of that is most likely on a
-// damaged line: the log names no continuation, and one session says that it is one. If several do,
-// choosing would be guessing.
+// damaged line: the log names no continuation, and one session says that it is one. If several may
+// be, choosing would be guessing.
 func (p *repairPlan) findLater(ctx context.Context, st store.Store) error {
 	mayBeRecord := func(l rawLine) bool {
 		return l.class == lineDamaged && (l.kind == "" || l.kind == session.TypeCustom)
 	}
-	if !slices.ContainsFunc(p.lines, mayBeRecord) {
-		return nil
+	// Package session may be unable to open the log yet, and after the repair it has no damaged line.
+	isRecord := func(l rawLine) bool {
+		return l.record != nil && session.ContinuedTo(l.record, p.name, "") != ""
 	}
-	link, err := session.ReadLink(ctx, st, p.name)
-	if err != nil || link.ContinuedTo != "" {
-		return ctx.Err() // what cannot be read yet is read after it was repaired
+	if !slices.ContainsFunc(p.lines, mayBeRecord) || slices.ContainsFunc(p.lines, isRecord) {
+		return nil
 	}
 	names, err := namesIn(ctx, st)
 	if err != nil {
 		return err
 	}
-	var claim []string
+	var claimants []string
 	for _, name := range names {
-		if before, err := continuedBy(ctx, st, name); err == nil && before == p.name && name != p.name {
-			claim = append(claim, name)
+		if name == p.name {
+			continue
 		}
-		if ctx.Err() != nil {
-			return ctx.Err()
+		before, err := continuedBy(ctx, st, name)
+		switch {
+		case errors.Is(err, session.ErrNotExist): // it was removed since
+		case isUnreadable(err):
+			return nil // it may be another one
+		case err != nil:
+			return err
+		case before == p.name:
+			claimants = append(claimants, name)
 		}
 	}
-	if len(claim) == 1 {
-		p.next = claim[0]
+	if len(claimants) == 1 {
+		p.next = claimants[0]
 	}
 	return nil
 }
 
-// continuedBy returns the session that another one continues, as its header says, or "".
+// continuedBy returns the session that another one continues, as its header says, or "". The error
+// matches session.ErrCorrupt if its header is lost.
 func continuedBy(ctx context.Context, st store.Store, name string) (before string, err error) {
 	log, err := st.Open(ctx, name)
 	if err != nil {
@@ -77,10 +85,21 @@ func continuedBy(ctx context.Context, st store.Store, name string) (before strin
 	}
 	defer func() { err = errors.Join(err, log.Close()) }()
 	h, err := session.FindHeader(ctx, log)
-	if err != nil || h == nil || h.Relation != session.RelationContinuation {
+	switch {
+	case err != nil:
 		return "", err
+	case h == nil:
+		return "", session.ErrCorrupt
+	case h.Relation != session.RelationContinuation:
+		return "", nil
 	}
 	return h.ParentSession, nil
+}
+
+// isUnreadable reports whether a session is missing or damaged, or is in a version that we do not
+// know. After any other error it may be readable the next time.
+func isUnreadable(err error) bool {
+	return errors.Is(err, session.ErrNotExist) || errors.Is(err, session.ErrCorrupt) || errors.Is(err, session.ErrInvalid)
 }
 
 // readMarker learns what the marker of the session said if it is damaged: see session.TypeContinues.
@@ -95,10 +114,14 @@ func (p *repairPlan) readMarker(ctx context.Context, st store.Store) error {
 	}
 	p.marker = p.lines[at].id
 	p.said = session.ContinuesEntry{Session: p.header.ParentSession, Original: p.header.ParentSession}
-	if link, err := session.ReadLink(ctx, st, p.header.ParentSession); err == nil && link.Original != "" {
+	link, err := session.ReadLink(ctx, st, p.header.ParentSession)
+	if err != nil && !isUnreadable(err) {
+		return err
+	}
+	if link.Original != "" {
 		p.said.Original = link.Original
 	}
-	return ctx.Err()
+	return nil
 }
 
 // isGiven reports whether an entry is one of those that the session was given by the one that it

@@ -28,10 +28,11 @@ type rawLine struct {
 	kind       session.EntryType // of the entry, if it shows
 	pos, next  store.Pos
 	id, parent string
-	data       []byte // for a header, and for what cannot be copied from the file unchanged
-	glued      bool   // it shares its line with damage
-	torn       bool   // its line end is missing
-	moves      bool   // it moves the leaf to its parent
+	data       []byte         // for a header, and for what cannot be copied from the file unchanged
+	record     *session.Entry // if it may name a continuation: see session.ContinuedTo
+	glued      bool           // it shares its line with damage
+	torn       bool           // its line end is missing
+	moves      bool           // it moves the leaf to its parent
 	sum        [sha256.Size]byte
 }
 
@@ -159,6 +160,12 @@ func readLine(data []byte) (rawLine, bool) {
 	if string(h.Type) == string(session.TypeSession) {
 		l.class = lineHeader
 		return l, json.Unmarshal(data, &session.Header{}) == nil
+	}
+	if bytes.Contains(data, []byte(session.CustomContinuedTo)) {
+		var e session.Entry
+		if e.UnmarshalJSON(bytes.Clone(data)) == nil {
+			l.record = &e
+		}
 	}
 	return l, l.id != ""
 }

@@ -2,6 +2,7 @@ package upkeep_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"math/rand/v2"
 	"os"
@@ -322,6 +323,7 @@ func TestRepairNamesTheContinuationAgain(t *testing.T) {
 		return func(line []byte) []byte { return bytes.Replace(line, []byte(`"`+name+`":`), []byte(`"`+name+`\":`), 1) }
 	}
 	zero := func(line []byte) []byte { return append(make([]byte, len(line)-1), '\n') }
+	tear := func(line []byte) []byte { return line[:len(line)/2] } // the next line is joined to it
 	for name, c := range map[string]struct {
 		harm   map[int]func([]byte) []byte // by line
 		claims int
@@ -329,7 +331,9 @@ func TestRepairNamesTheContinuationAgain(t *testing.T) {
 	}{
 		"the end of the record":         {map[int]func([]byte) []byte{2: garble("custom_type")}, 1, true},
 		"all of the record":             {map[int]func([]byte) []byte{2: zero}, 1, true},
-		"the record is torn":            {map[int]func([]byte) []byte{2: func(line []byte) []byte { return line[:len(line)/2] }}, 1, true},
+		"the record is torn":            {map[int]func([]byte) []byte{2: tear}, 1, true},
+		"the record and the header":     {map[int]func([]byte) []byte{0: zero, 2: zero}, 1, true},
+		"all that is not glued":         {map[int]func([]byte) []byte{0: tear, 2: zero}, 1, true},
 		"two sessions claim to be next": {map[int]func([]byte) []byte{2: zero}, 2, false},
 		"another line":                  {map[int]func([]byte) []byte{1: zero}, 1, true},
 		"another line, and no record":   {map[int]func([]byte) []byte{1: garble("role"), 2: func([]byte) []byte { return nil }}, 1, false},
@@ -377,6 +381,68 @@ func TestRepairNamesTheContinuationAgain(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A session that cannot be read now may be the one that continues this one, or another that says so.
+func TestRepairDoesNotGuessTheContinuation(t *testing.T) {
+	t.Parallel()
+	errDisk := errors.New("the disk does not answer")
+	for name, c := range map[string]struct {
+		fail error
+		want error
+	}{
+		"a disk that fails":     {errDisk, errDisk},
+		"a damaged session":     {session.ErrCorrupt, nil},
+		"a session that left":   {session.ErrNotExist, nil},
+		"a header that is lost": {nil, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			files, err := file.Open(t.TempDir(), &file.Options{Sync: file.Never})
+			must(t, err)
+			defer files.Close()
+			first, err := session.Create(t.Context(), files, session.Header{ID: "first"}, nil)
+			must(t, err)
+			must(t, first.Append(session.Message(session.RoleUser, session.Text("one"))))
+			second, err := first.Continue()
+			must(t, err)
+			must(t, errors.Join(first.Close(), second.Close()))
+			content, err := os.ReadFile(files.Path("first"))
+			must(t, err)
+			record := bytes.LastIndexByte(content[:len(content)-1], '\n') + 1
+			clear(content[record : len(content)-1])
+			must(t, os.WriteFile(files.Path("first"), content, 0o600))
+			must(t, os.WriteFile(files.Path("third"), []byte(message("a", "null", "user", hello, "")+"\n"), 0o600))
+
+			st := &unopened{files, "third", c.fail}
+			_, err = upkeep.Repair(t.Context(), st, upkeep.RepairRequest{Session: "first"})
+			if !errors.Is(err, c.want) {
+				t.Errorf("the repair says %v", err)
+			}
+			got, err := os.ReadFile(files.Path("first"))
+			must(t, err)
+			if isThere := bytes.Contains(got, []byte(session.CustomContinuedTo)); isThere != (c.fail == session.ErrNotExist) {
+				t.Errorf("the session names its continuation: %v", isThere)
+			}
+			if rewritten := !bytes.Equal(got, content); rewritten == (c.want != nil) {
+				t.Errorf("the session was rewritten: %v", rewritten)
+			}
+		})
+	}
+}
+
+// unopened is a store in which a session cannot be opened.
+type unopened struct {
+	*file.Store
+	name string
+	err  error
+}
+
+func (s *unopened) Open(ctx context.Context, name string) (store.Log, error) {
+	if name == s.name && s.err != nil {
+		return nil, s.err
+	}
+	return s.Store.Open(ctx, name)
 }
 
 // The marker of a session that continues another is damaged, but one can see that it is one.
