@@ -215,6 +215,68 @@ func (h *house) grow(random *rand.Rand) string {
 	return first
 }
 
+// A session that was continued has grown elsewhere, and the sessions after it have copies of what it
+// had: they do not stand in the way. A whole conversation as one session does not come on top of
+// them.
+func TestASessionThatGrewIsImportedBesideItsContinuation(t *testing.T) {
+	t.Parallel()
+	zero := func(line string) string { return strings.Repeat("\x00", len(line)-1) + "\n" }
+	for name, harm := range map[string]struct {
+		line int // of the continuation: its header, two copies, its marker, its own message
+		do   func(string) string
+	}{
+		"as it was":         {},
+		"the marker's end":  {3, func(line string) string { return strings.Replace(line, `"continues":{`, `"continues":[`, 1) }},
+		"the marker":        {3, zero},
+		"a copy":            {2, zero},
+		"the marker's line": {3, func(string) string { return "" }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHouseInFiles(t)
+			first := h.say(session.Header{ID: "first"}, "one", "two")
+			path := must[[]session.Entry](t)(first.PathTo(""))
+			next := must[*session.Session](t)(first.Continue(path...))
+			must[string](t)(next.AppendMessage(session.RoleUser, []session.Content{session.Text("three")}))
+			link := next.ID()
+			mustClose(t, next)
+			small := readText(t, first.Path())
+			must[string](t)(first.AppendMessage(session.RoleUser, []session.Content{session.Text("a word more")}))
+			grown := writeText(t, filepath.Join(t.TempDir(), "grown.jsonl"), readText(t, first.Path()))
+			mustClose(t, first)
+			mustClose(t, h.Home)
+			writeText(t, filepath.Join(h.dir, "first.jsonl"), small)
+			h.Home = h.open(&home.Options{})
+			whole := h.export("first", t.TempDir(), backups[0])
+
+			if harm.do != nil {
+				lines := strings.SplitAfter(readText(t, filepath.Join(h.dir, link+".jsonl")), "\n")
+				lines[harm.line] = harm.do(lines[harm.line])
+				writeText(t, filepath.Join(h.dir, link+".jsonl"), strings.Join(lines, ""))
+				h.Home = h.open(&home.Options{})
+			}
+			_, err := h.Transfer.Import(t.Context(), home.ImportRequest{Paths: []string{whole}}, nil, func(e home.ImportEvent) error { return e.Error })
+			if err == nil || !strings.Contains(err.Error(), link+", which continues it, has some of its entries") {
+				t.Errorf("the whole conversation: %v", err)
+			}
+			if done := h.bring(grown); done.Entries != 1 {
+				t.Errorf("the session that grew: %+v", done)
+			}
+			c := must[*home.Conversation](t)(h.Conversation(t.Context(), home.OpenRequest{Session: "first"}))
+			defer c.Close()
+			texts := make(map[string]int)
+			for e, err := range c.Entries() {
+				if err == nil && e.Message != nil {
+					texts[session.TextOf(e.Message.Content)]++
+				}
+			}
+			if diff := cmp.Diff(map[string]int{"one": 1, "two": 1, "three": 1, "a word more": 1}, texts); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
 // A backup is complete or it is not written, and never takes the place of one that was.
 func TestAnIncompleteBackupLeavesTheOlderOneAlone(t *testing.T) {
 	t.Parallel()

@@ -11,6 +11,7 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	"github.com/coppice-dev/coppice/session"
@@ -330,46 +331,68 @@ func (h *Home) continuedWith(ctx context.Context, s *session.Session) (string, e
 	if err != nil {
 		return "", err
 	}
-	ours, err := ownIDs(ctx, s)
-	if err != nil {
-		return "", err
-	}
+	var ours []string
+	before, theirs := make(map[string]bool), make(map[string]string) // entries: theirs with their sessions
 	for _, link := range chain.Links {
 		if link == s.ID() {
-			continue
+			if _, ours, err = ownIDs(s, before); err != nil {
+				return "", err
+			}
 		}
 		c, err := h.openSession(ctx, link, session.Linked{})
 		if err != nil {
 			return "", err
 		}
-		theirs, err := ownIDs(ctx, c.Session)
+		beginning, own, err := ownIDs(c.Session, before)
 		if err = errors.Join(err, c.Close()); err != nil {
 			return "", err
 		}
-		for id := range theirs {
-			if ours[id] {
-				return link, nil
+		for _, id := range own {
+			before[id] = true
+			if link != s.ID() {
+				theirs[id] = link
 			}
+		}
+		for _, id := range beginning { // an original may be lost
+			before[id] = true
+		}
+	}
+	for _, id := range ours {
+		if link := theirs[id]; link != "" {
+			return link, nil
 		}
 	}
 	return "", nil
 }
 
-// ownIDs returns the ids of the entries of a session, without what a continuation begins with.
-func ownIDs(ctx context.Context, s *session.Session) (map[string]bool, error) {
-	ids := make(map[string]bool)
-	begins := s.Header().Relation == session.RelationContinuation
-	for e, err := range eachPeeked(ctx, s) {
-		if err != nil {
-			return nil, err
-		}
-		if begins && e.Continues != nil {
-			begins = false
-			clear(ids)
-		}
-		ids[e.ID] = true
+// ownIDs returns the ids of the entries of a session, those that it begins with as a continuation
+// apart. If its marker is lost, these are what the sessions before it have, too: see
+// docs/format.md, 8.2.
+func ownIDs(s *session.Session, before map[string]bool) (beginning, own []string, err error) {
+	ids, err := s.EntryIDs()
+	if err != nil || s.Header().Relation != session.RelationContinuation {
+		return nil, ids, err
 	}
-	return ids, nil
+	shape, err := s.Shape()
+	if err != nil {
+		return nil, nil, err
+	}
+	typeOf := func(id string) session.EntryType { return shape.Type(shape.Index(id)) }
+	first := slices.IndexFunc(ids, func(id string) bool { return typeOf(id) == session.TypeContinues })
+	if first < 0 {
+		first = slices.IndexFunc(ids, func(id string) bool {
+			return !before[id] && typeOf(id) != session.TypeLeaf && typeOf(id) != session.TypeGap
+		})
+	}
+	for i, id := range ids {
+		isCopy := i < first || first < 0
+		if isCopy || typeOf(id) == session.TypeGap && before[id] { // missing entries come last
+			beginning = append(beginning, id)
+		} else {
+			own = append(own, id)
+		}
+	}
+	return beginning, own, nil
 }
 
 // digests returns the sums of the entries of a session by their ids, wherever their content
