@@ -24,7 +24,8 @@ func demoCommand(a *app) *cobra.Command {
 		Short: "Write some sessions to look at",
 		Long: "Demo writes sessions with branches, tool calls, a compaction, an image, labels,\n" +
 			"a fork and a continuation, dated over the last days, and prints the directory.\n" +
-			"DIR defaults to the directory of the sessions.",
+			"DIR defaults to the directory of the sessions. If it has sessions, pass --force\n" +
+			"to add to them. A second demo is never added.",
 		Example:           "  coppice demo /tmp/demo && export COPPICE_HOME=/tmp/demo",
 		ValidArgsFunction: cobra.FixedCompletions(nil, cobra.ShellCompDirectiveFilterDirs),
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.runDemo(cmd.Context(), args, force) },
@@ -46,7 +47,12 @@ func (a *app) runDemo(ctx context.Context, args []string, force bool) error {
 	dir := cmp.Or(at, a.settings.Get(home.SettingDir).Value)
 	return a.withHomeAt(ctx, at, true, func(h *home.Home) error {
 		made, err := demo.Write(ctx, h, time.Now(), force)
-		if home.KindOf(err) == home.KindExists {
+		switch {
+		case err != nil && len(made) > 0:
+			return hinted(err, "remove what was written before you try again: "+a.removeDemo(at, made))
+		case home.KindOf(err) == home.KindExists && force:
+			return hinted(err, "coppice demo DIR writes elsewhere")
+		case home.KindOf(err) == home.KindExists:
 			return hinted(err, "coppice demo DIR writes elsewhere, --force adds to these")
 		}
 		if err != nil || a.flags.json {
@@ -55,6 +61,18 @@ func (a *app) runDemo(ctx context.Context, args []string, force bool) error {
 		a.sayDemo(dir, made)
 		return a.print("%s", dir)
 	})
+}
+
+// removeDemo returns the command that removes sessions of a demo in a directory.
+func (a *app) removeDemo(at string, made []demo.Session) string {
+	var ids, flags []string
+	for _, s := range made {
+		ids = append(ids, s.ID)
+	}
+	if at != "" {
+		flags = []string{"--dir", at}
+	}
+	return a.command("rm", ids, flags...)
 }
 
 // sayDemo says what was made and what to try.

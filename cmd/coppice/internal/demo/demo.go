@@ -54,14 +54,18 @@ var told = time.Date(2025, 3, 14, 15, 9, 0, 0, time.UTC)
 // Write imports the conversations into a home, dated over the days before now,
 // and returns them, the oldest first. Unless force is true it returns
 // session.ErrExist for a home that has sessions: made-up ones must not get among
-// real ones by accident. It never adds to a session that is there.
+// real ones by accident. With force it still does so if one of them has the id of one of the demo,
+// so it never adds a second demo. If it fails, it returns what it has written until then.
 func Write(ctx context.Context, h *home.Home, now time.Time, force bool) ([]Session, error) {
 	if err := refuseUsed(ctx, h.Store(), force); err != nil {
 		return nil, err
 	}
-	for _, s := range sessions {
+	for i, s := range sessions {
 		if err := s.write(ctx, h, now.Truncate(time.Minute).Sub(told)); err != nil {
-			return nil, err
+			return slices.DeleteFunc(slices.Clone(sessions[:i+1]), func(s Session) bool {
+				_, missing := h.Store().Stat(context.WithoutCancel(ctx), s.ID)
+				return missing != nil
+			}), err
 		}
 	}
 	return slices.Clone(sessions), nil
