@@ -80,6 +80,7 @@ func TestChatSeesACompactionOfAnEarlierSession(t *testing.T) {
 	all := sent(t, c)
 	other := newSystem(t, newManager(t, dir, 8))
 	do(t, other.Load(c.ID()))
+	// So much is kept that it begins before everything of which the last session has copies.
 	plan := must(other.Compact(1500, func(*session.CompactionPlan) (string, error) { return "in short", nil }))(t)
 	links := must(c.Conversation())(t).Links
 	last := must(session.Load(dir + "/" + links[len(links)-1].ID + ".jsonl"))(t)

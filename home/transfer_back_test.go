@@ -65,8 +65,9 @@ func (h *house) sent(name string) string {
 	if err != nil {
 		h.Fatal(err)
 	}
+	isLong := len(c.Chain.Links) > 1
 	for _, e := range history { // what a compaction kept is about one session, and no part of what is sent
-		if e.Compaction != nil && e.Compaction.State != nil {
+		if isLong && e.Compaction != nil && e.Compaction.State != nil {
 			e.Compaction.State.Kept = nil
 		}
 	}
@@ -74,22 +75,23 @@ func (h *house) sent(name string) string {
 	if err != nil {
 		h.Fatal(err)
 	}
-	text, err := json.Marshal([]any{history, shapeOf(tree), c.LeafID()})
+	text, err := json.Marshal([]any{history, shapeOf(tree, isLong), c.LeafID()})
 	if err != nil {
 		h.Fatal(err)
 	}
 	return string(text)
 }
 
-// shapeOf leaves out the record of a continuation: what is exported as one session has none.
-func shapeOf(nodes []session.TreeNode) string {
+// shapeOf draws a tree. For a conversation of several sessions it leaves out the records of
+// continuations: what is exported as one session has none.
+func shapeOf(nodes []session.TreeNode, isLong bool) string {
 	var b strings.Builder
 	for _, n := range nodes {
-		if n.Entry.Custom != nil && n.Entry.Custom.CustomType == session.CustomContinuedTo {
-			b.WriteString(shapeOf(n.Children))
+		if isLong && n.Entry.Custom != nil && n.Entry.Custom.CustomType == session.CustomContinuedTo {
+			b.WriteString(shapeOf(n.Children, isLong))
 			continue
 		}
-		fmt.Fprintf(&b, "(%s %s%s)", n.Entry.ID, n.Label, shapeOf(n.Children))
+		fmt.Fprintf(&b, "(%s %s%s)", n.Entry.ID, n.Label, shapeOf(n.Children, isLong))
 	}
 	return b.String()
 }

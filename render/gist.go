@@ -131,7 +131,7 @@ func pointerGist(e *session.Entry, n int, name func(id string) string) string {
 	return ""
 }
 
-// continuesGist says which session this one continues. A missing count is not told from none.
+// continuesGist says which session this one continues. A count of 0 may also mean unknown.
 func continuesGist(c *session.ContinuesEntry) string {
 	text := "session " + OneLine(c.Session, 0)
 	if c.Messages > 0 {

@@ -33,7 +33,7 @@ func (a *app) asJSON(result any, err error) error {
 	return a.printJSON(result)
 }
 
-// printID prints the id of what was done something with, and to a program that asked for JSON
+// printID prints the id of what was changed, and to a program that asked for JSON
 // the whole result.
 func (a *app) printID(result any, id string) error {
 	if a.flags.json {
