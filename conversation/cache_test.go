@@ -1,12 +1,14 @@
 package conversation_test
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -14,6 +16,8 @@ import (
 
 	"github.com/coppice-dev/coppice/conversation"
 	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store"
+	"github.com/coppice-dev/coppice/store/memory"
 )
 
 func inMemory(m *conversation.Sessions) []string {
@@ -237,4 +241,54 @@ func FuzzLoadSettings(f *testing.F) {
 			t.Errorf("%+v", s)
 		}
 	})
+}
+
+// counted is a store that counts the logs that are open.
+type counted struct {
+	store.Store
+	open *atomic.Int32
+}
+
+func (c counted) Open(ctx context.Context, name string) (store.Log, error) {
+	log, err := c.Store.Open(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	c.open.Add(1)
+	return &countedLog{Log: log, open: c.open}, nil
+}
+
+type countedLog struct {
+	store.Log
+	open *atomic.Int32
+	once sync.Once
+}
+
+func (l *countedLog) Close() error {
+	l.once.Do(func() { l.open.Add(-1) })
+	return l.Log.Close()
+}
+
+// Of the end of a conversation, only as much stays open as the largest window needs.
+func TestSmallerEndsAreClosed(t *testing.T) {
+	t.Parallel()
+	st := memory.New(nil)
+	id := ""
+	writer := newManagerOn(t, st, 3)
+	for i := range 40 {
+		id = say(t, writer, id, user(fmt.Sprint("message ", i)))
+	}
+	openAfter := func(rooms ...int) int32 {
+		var open atomic.Int32
+		m := newManagerOn(t, counted{st, &open}, 3)
+		for _, room := range rooms {
+			c := conversation.NewChat(m, small(t, room))
+			do(t, c.Load(id))
+			must(c.View())(t)
+		}
+		return open.Load()
+	}
+	if once, rising := openAfter(160), openAfter(40, 60, 80, 100, 120, 140, 160); rising > once {
+		t.Errorf("%d logs are open after windows that rise to one for which %d are", rising, once)
+	}
 }

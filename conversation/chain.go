@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/coppice-dev/coppice/internal/boundary"
@@ -266,6 +267,7 @@ type joined struct {
 	*session.Session
 	room    int      // how many tokens of it are wanted
 	awaited []string // the sessions that it lacks; they may come back
+	readers atomic.Int32
 }
 
 // everything is more tokens than any conversation has.
@@ -288,9 +290,10 @@ func (m *Sessions) inEnd(id string, room int, do func(*session.Session) error) e
 		if err != nil {
 			return err
 		}
-		s, err := m.joinTo(l, room)
+		s, leave, err := m.joinTo(l, room)
 		if err == nil {
 			err = do(s)
+			leave()
 		}
 		m.release(l)
 		if !session.MustReopen(err) || tries == maxUnsettled {
@@ -300,14 +303,15 @@ func (m *Sessions) inEnd(id string, room int, do func(*session.Session) error) e
 	}
 }
 
-// joinTo returns the end of the conversation whose last link is l, brought up to date. An error
-// that session.MustReopen knows means that the link must be opened again.
-func (m *Sessions) joinTo(l *link, room int) (*session.Session, error) {
+// joinTo returns the end of the conversation whose last link is l, brought up to date. The caller
+// calls leave when it has read it. An error that session.MustReopen knows means that the link must be
+// opened again.
+func (m *Sessions) joinTo(l *link, room int) (s *session.Session, leave func(), _ error) {
 	if l.header.Relation != session.RelationContinuation {
-		return l.s.WithContext(m.context()), nil
+		return l.s.WithContext(m.context()), func() {}, nil
 	}
 	if err := m.lock(l); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if l.reshaped {
 		room = everything
@@ -320,21 +324,36 @@ func (m *Sessions) joinTo(l *link, room int) (*session.Session, error) {
 		chain, err = m.endOf(l, room)
 	}
 	if err = errors.Join(err, m.lock(l)); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer l.mu.Unlock()
 	if j = l.joinedFor(room); j == nil {
 		if j, err = m.join(chain, room); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		l.joined = append(l.joined, j)
+		l.keep(j)
 	}
 	if m.isBack(j.awaited) {
-		return nil, session.ErrReplaced
+		return nil, nil, session.ErrReplaced
 	}
-	s := j.WithContext(m.context())
-	_, err = s.Refresh()
-	return s, err
+	s = j.WithContext(m.context())
+	if _, err = s.Refresh(); err != nil {
+		return nil, nil, err
+	}
+	j.readers.Add(1)
+	return s, func() { j.readers.Add(-1) }, nil
+}
+
+// keep keeps the end of the conversation for the next reader. Smaller ones are not needed any more,
+// and nobody begins to read one while l is locked.
+func (l *link) keep(j *joined) {
+	l.joined = append(slices.DeleteFunc(l.joined, func(old *joined) bool {
+		isSmaller := old.room < j.room && j.room < everything && old.readers.Load() == 0
+		if isSmaller {
+			_ = old.Close() // it was only read
+		}
+		return isSmaller
+	}), j)
 }
 
 // joinedFor returns the end of the conversation that fills a room, or nil.
