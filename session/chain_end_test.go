@@ -87,6 +87,18 @@ func TestChainsWhoseEndMisleads(t *testing.T) {
 	}
 }
 
+// Not every program writes each copy as the child of the one before.
+func TestCopiesBesideEachOther(t *testing.T) {
+	t.Parallel()
+	st := rawChain(t, [][4]string{{"message", "x", "", "one"}, {"custom", "r", "x", `{"custom_type":"coppice.continued_to","data":{"session":"s1","of":"s0"}}`}}, [][4]string{
+		{"message", "a", "", "be kind"}, {"custom", "n", "a", `{"custom_type":"note","data":{}}`}, {"message", "b", "a", "be brief"},
+		{"continues", "m", "b", `{"session":"s0","original":"s0"}`}, {"message", "c", "m", "two"},
+	})
+	if got := pathTexts(t, openChain(t, st, "s0")); got != "one be kind be brief two" {
+		t.Errorf("the path is %q", got)
+	}
+}
+
 // A session that was named and has nothing to do with a chain is not followed.
 func TestAChainFollowsOnlyWhatContinuesIt(t *testing.T) {
 	t.Parallel()

@@ -86,7 +86,7 @@ func openPart(ctx context.Context, st store.Store, name, before string) (*chainP
 // findMarker finds the first marker in a log, whatever has become of the rest of its line, and the
 // ids before it.
 func (p *chainPart) findMarker(ctx context.Context) error {
-	given, before := make(map[string]bool), ""
+	given := make(map[string]bool)
 	for line, err := range p.log.Forward(ctx, 0) {
 		if err != nil {
 			return err
@@ -97,17 +97,15 @@ func (p *chainPart) findMarker(ctx context.Context) error {
 			continue
 		}
 		isMarker := string(h.Type) == string(TypeContinues)
-		fits := isMarker || h.HasParent && string(h.Parent) == before
 		switch k := kindOfType(h.Type); {
-		case !fits, k == kindLeaf, k == kindOther, !h.Whole && !rawjson.Valid(line.Data):
+		case !isMarker && !fitsInBeginning(h, given), k == kindLeaf, k == kindOther, !h.Whole && !rawjson.Valid(line.Data):
 			p.isOdd = true
 		}
 		if isMarker {
 			p.marker, p.given = line.Pos, given
 			return nil
 		}
-		before = string(h.ID)
-		given[before] = true
+		given[string(h.ID)] = true
 	}
 	return nil
 }

@@ -72,11 +72,11 @@ type tree struct {
 	ids arena // of the nodes
 
 	// Only of a chain: see tree_join.go.
-	part   int       // the session that is being read
-	begins bool      // what it begins with is being read,
-	marker store.Pos // up to here, or if this is noLine, up to the first entry that is new
-	copy   string    // the last copy in it
-	torn   bool      // a damaged line comes after that copy
+	part   int             // the session that is being read
+	begins bool            // what it begins with is being read,
+	marker store.Pos       // up to here, or if this is noLine, up to the first entry that is new
+	copies map[string]bool // what stands in it where copies do
+	torn   bool            // a damaged line comes after the last of these
 
 	// Only while loading:
 	detail   headDetail

@@ -32,8 +32,8 @@ import (
 //
 // If s1 has lost its marker, its beginning ends with the first entry that is new.
 //
-// Copies come one after the other, each the child of the one before. A line that breaks this row was
-// moved there by damage, and keeps its own parent.
+// Each copy but the first is the child of one before. A line that is not was moved there by damage,
+// and keeps its own parent.
 
 // enter is called before each line that is read from a log. At the first line of a later session of
 // a chain, the tree of those before it is complete.
@@ -49,7 +49,7 @@ func (t *tree) enter(ctx context.Context, log store.Log, pos store.Pos) error {
 		if err := t.complete(ctx, log, p.shift); err != nil {
 			return err
 		}
-		t.begins, t.marker, t.copy, t.torn = true, noLine, "", false
+		t.begins, t.marker, t.copies, t.torn = true, noLine, make(map[string]bool), false
 		if p.marker != noLine {
 			t.marker = p.shift + p.marker
 		}
@@ -61,9 +61,9 @@ func (t *tree) enter(ctx context.Context, log store.Log, pos store.Pos) error {
 func (t *tree) addBeginning(line store.Line, h rawjson.Head) {
 	head := t.headLine(line, h)
 	isMarker, isLeaf := line.Pos == t.marker, head.kind == kindLeaf
-	fits := !isLeaf && (isMarker || t.torn || head.parent == t.copy && h.HasParent)
+	fits := !isLeaf && (isMarker || t.torn || fitsInBeginning(h, t.copies))
 	if fits {
-		t.copy, t.torn = head.id, false
+		t.copies[head.id], t.torn = true, false
 	}
 	if !h.HasParent && !fits {
 		t.placeAfterLast(&head)
@@ -89,6 +89,12 @@ func (t *tree) addBeginning(line store.Line, h rawjson.Head) {
 		t.addEntry(head)
 		t.logLeaf = leaf
 	}
+}
+
+// fitsInBeginning reports whether a line stands where copies do, given the ids of those before it: it
+// names one of these as its parent, or is the first and names none.
+func fitsInBeginning(h rawjson.Head, copies map[string]bool) bool {
+	return h.HasParent && (copies[string(h.Parent)] || len(h.Parent) == 0 && len(copies) == 0)
 }
 
 // hang makes an entry the child of the leaf.
