@@ -52,7 +52,7 @@ type OpenRequest struct {
 // missing.
 func (h *Home) Conversation(ctx context.Context, r OpenRequest) (*Conversation, error) {
 	if r.Link {
-		name, err := h.resolve(ctx, r.Session)
+		name, err := h.resolveLink(ctx, r.Session)
 		if err != nil {
 			return nil, err
 		}
@@ -194,7 +194,7 @@ func (h *Home) naming(ctx context.Context, missing string) ([]string, error) {
 // exist or, with link, only the one that is named.
 func (h *Home) linksOf(ctx context.Context, given string, link bool) ([]string, error) {
 	if link {
-		name, err := h.resolve(ctx, given)
+		name, err := h.resolveLink(ctx, given)
 		return []string{name}, err
 	}
 	name, err := h.resolveConversation(ctx, given)

@@ -229,7 +229,11 @@ func (s *sessionCheck) checkBefore(ctx context.Context, before string) error {
 		return ctx.Err()
 	}
 	remedy := fmt.Sprintf("bring %q back from a backup", before)
-	if joins, err := rejoins(ctx, s.store, before, s.name); joins && err == nil {
+	joins, err := rejoins(ctx, s.store, before, s.name)
+	if err != nil {
+		return err
+	}
+	if joins {
 		remedy = fmt.Sprintf("repair %q", before)
 	}
 	return s.tell(Finding{Kind: KindParted, Detail: fmt.Sprintf(
