@@ -108,7 +108,7 @@ func (t *talk) explain(err error) (text, hint string) {
 		case broken.Op == "open" && errors.Is(broken, session.ErrCorrupt):
 			hint = t.command("repair", name) + " brings back a backup, if there is one; " + t.command("rm --link", name) + " moves the file to the trash"
 		case broken.Op == "read" && errors.Is(broken, home.ErrIncomplete):
-			hint = t.command("fsck", name) + " says more, and what can be mended"
+			hint = t.command("fsck", name) + " says more; " + t.command("repair", name) + " mends what can be mended"
 		}
 	}
 	if own, ok := errors.AsType[*hintError](err); ok {
