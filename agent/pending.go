@@ -294,20 +294,21 @@ func (k *Keeper) entriesBelow(calls []Pending) (map[string][]session.Entry, erro
 	if len(calls) == 0 {
 		return nil, nil
 	}
-	wanted := make(map[string]bool, len(calls))
-	for i := range calls {
-		wanted[calls[i].Entry] = true
-	}
-	todo, err := k.s.Outline()
+	shape, err := k.s.Shape()
 	if err != nil {
 		return nil, err
 	}
-	below := make(map[string][]session.Entry, len(wanted))
-	for len(todo) > 0 {
-		node := todo[len(todo)-1]
-		todo = append(todo[:len(todo)-1], node.Children...)
-		if wanted[node.Entry.ID] {
-			if below[node.Entry.ID], err = k.about(node.Children); err != nil {
+	children := make(map[int32][]int32)
+	for n := range int32(shape.Len()) {
+		if p := shape.Parent(n); p >= 0 {
+			children[p] = append(children[p], n)
+		}
+	}
+	below := make(map[string][]session.Entry, len(calls))
+	for i := range calls {
+		id := calls[i].Entry
+		if at := shape.Index(id); at >= 0 && below[id] == nil {
+			if below[id], err = k.about(shape, children, at); err != nil {
 				return nil, err
 			}
 		}
@@ -315,15 +316,15 @@ func (k *Keeper) entriesBelow(calls []Pending) (map[string][]session.Entry, erro
 	return below, nil
 }
 
-// about returns the custom entries and the messages from nodes down to the next message of
+// about returns the custom entries and the messages below an entry, down to the next message of
 // the model on each branch.
-func (k *Keeper) about(todo []session.TreeNode) ([]session.Entry, error) {
-	todo = slices.Clone(todo)
+func (k *Keeper) about(shape *session.Shape, children map[int32][]int32, at int32) ([]session.Entry, error) {
+	todo := slices.Clone(children[at])
 	var found []session.Entry
 	for len(todo) > 0 {
-		node := todo[len(todo)-1]
+		n := todo[len(todo)-1]
 		todo = todo[:len(todo)-1]
-		read, err := k.s.Peek(node.Entry.ID)
+		read, err := k.s.Peek(shape.ID(n))
 		if err != nil {
 			return nil, err
 		}
@@ -334,7 +335,7 @@ func (k *Keeper) about(todo []session.TreeNode) ([]session.Entry, error) {
 		if e.Custom != nil || e.Message != nil {
 			found = append(found, e)
 		}
-		todo = append(todo, node.Children...)
+		todo = append(todo, children[n]...)
 	}
 	return found, nil
 }

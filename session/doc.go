@@ -90,6 +90,6 @@
 //	ResetLeaf                  Update: Tx.Branch("")
 //	CreateBranchedSession      Fork with ForkOptions.At, which returns the new session open
 //	GetContext                 Context, which also says what was left out and why
-//	GetTree                    Outline for the shape, then Peek or Each for the entries
+//	GetTree                    Shape, then Peek or Each for the entries
 //	Manager, FileManager       Directory
 package session

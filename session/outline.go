@@ -22,27 +22,6 @@ func (s *Session) EntryIDs() ([]string, error) {
 	return ids, nil
 }
 
-// Outline returns the whole session as a tree, one node for each root, without reading the
-// entries: each has only an id, a parent and, if this version knows it, a type. Peek reads
-// those that you want. Entries of type TypeLeaf, which only move the leaf, are left out
-// unless they have children. An entry that is missing has the type TypeGap.
-func (s *Session) Outline() ([]TreeNode, error) {
-	nodes, err := s.snapshot()
-	if err != nil {
-		return nil, err
-	}
-	labels, err := s.Labels()
-	if err != nil {
-		return nil, err
-	}
-	entries := make([]Entry, len(nodes))
-	for i := range nodes {
-		entries[i] = gapEntry(nodes, i)
-		entries[i].Type = nodes[i].kind.entryType()
-	}
-	return growTree(nodes, entries, labels), nil
-}
-
 // Peek returns entries as they are in the log: content that is kept in blobs is
 // not fetched. What cannot be read is an entry of type TypeGap; an id that the
 // session does not have is ErrNotExist.

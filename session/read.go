@@ -335,8 +335,8 @@ func (s *Session) PathTo(id string) ([]Entry, error) {
 	return entries, nil
 }
 
-// OutlinePath returns the same path as PathTo without reading the entries: as in Outline, each
-// has only its id, its parent and its type.
+// OutlinePath returns the same path as PathTo without reading the entries: each has only its id, its
+// parent and its type.
 func (s *Session) OutlinePath(id string) ([]Entry, error) {
 	nodes, err := s.pathTo(id)
 	if err != nil {
