@@ -91,8 +91,11 @@ func TestChainsWhoseEndMisleads(t *testing.T) {
 func TestCopiesBesideEachOther(t *testing.T) {
 	t.Parallel()
 	st := rawChain(t, [][4]string{{"message", "x", "", "one"}, {"custom", "r", "x", `{"custom_type":"coppice.continued_to","data":{"session":"s1","of":"s0"}}`}}, [][4]string{
-		{"message", "a", "", "be kind"}, {"custom", "n", "a", `{"custom_type":"note","data":{}}`}, {"message", "b", "a", "be brief"},
-		{"continues", "m", "b", `{"session":"s0","original":"s0"}`}, {"message", "c", "m", "two"},
+		{"message", "a", "", "be kind"},
+		{"custom", "n", "a", `{"custom_type":"note","data":{}}`},
+		{"message", "b", "a", "be brief"},
+		{"continues", "m", "b", `{"session":"s0","original":"s0"}`},
+		{"message", "c", "m", "two"},
 	})
 	if got := pathTexts(t, openChain(t, st, "s0")); got != "one be kind be brief two" {
 		t.Errorf("the path is %q", got)

@@ -201,7 +201,7 @@ func checkFind(t *testing.T, w *world, ix *index.Index) {
 }
 
 func checkNames(t *testing.T, w *world, ix *index.Index) {
-	for prefix, names := range map[string]string{"em": "empty", "od": "odd", "zz": "", "be": "beta"} {
+	for prefix, names := range map[string]string{"em": "empty", "od": "odd", "zz": "", "bet": "beta"} {
 		want(t, "names "+prefix, strings.Join(must[[]string](t)(ix.Names(t.Context(), prefix, 2)), " "), names)
 	}
 	random := session.RandomPart(w.links[2])
