@@ -26,7 +26,7 @@ func missingIn(problems []session.Problem) (missing []MissingContent) {
 		switch p.Kind {
 		case session.ProblemBlob:
 			missing = append(missing, MissingContent{Entry: p.EntryID, Blob: string(p.Blob)})
-		case session.ProblemDamaged, session.ProblemDangling:
+		case session.ProblemDamaged:
 			missing = append(missing, MissingContent{Entry: p.EntryID, Why: p.Detail})
 		}
 	}

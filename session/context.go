@@ -406,8 +406,7 @@ func (s *Session) readPath(ctx context.Context, sel *selection, path []node) ([]
 
 // noteDamage reports the damaged lines after the beginning of a path that may have been part
 // of it, such as the last line of the log: those that no gap stands for, or a gap that nothing
-// follows. A damaged first line is reported too: it was the header, and may have more in it. So is
-// a session of a chain that has lost its marker. If the tree does not have all of the log, there are none in the part that counts:
+// follows. A damaged first line is reported too: it was the header, and may have more in it. If the tree does not have all of the log, there are none in the part that counts:
 // see loadTail.
 func (s *Session) noteDamage(sel *selection, path []node) {
 	s.mu.RLock()
@@ -426,8 +425,7 @@ func (s *Session) noteDamage(sel *selection, path []node) {
 		stands[path[i].pos] = true
 	}
 	for _, p := range t.problems {
-		isAfter := !stands[p.Pos] && (p.Pos == 0 || len(path) == 0 || p.Pos > path[0].pos)
-		if p.Kind == ProblemDamaged && isAfter || p.Kind == ProblemDangling && stands[p.Pos] && t.isHung(p.EntryID) {
+		if p.Kind == ProblemDamaged && !stands[p.Pos] && (p.Pos == 0 || len(path) == 0 || p.Pos > path[0].pos) {
 			sel.problems = append(sel.problems, p)
 		}
 	}

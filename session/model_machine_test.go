@@ -176,6 +176,9 @@ func (m *machine) done(t *rapid.T, h *handle, err error, entries ...modelEntry) 
 		return
 	}
 	noError(t, err)
+	if h.seen == 0 && !h.grows {
+		h.leaf = leafOf(m.log) // others have begun the session with remarks
+	}
 	for i, e := range entries {
 		if e.id == "" {
 			e.id = m.issued[i]

@@ -73,10 +73,14 @@ type tree struct {
 
 	// Only of a chain: see tree_join.go.
 	part   int             // the session that is being read
+	before int32           // how many nodes there were before it
 	begins bool            // what it begins with is being read,
 	marker store.Pos       // up to here, or if this is noLine, up to the first entry that is new
 	copies map[string]bool // what stands in it where copies do
 	torn   bool            // a damaged line comes after the last of these
+	// The number, and one more, of an entry of which the parent may be a marker that was lost, and
+	// what that came after: see addFirst.
+	first, firstAfter int32
 
 	// Only while loading:
 	detail   headDetail

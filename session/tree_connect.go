@@ -152,7 +152,9 @@ func (t *tree) cutCycles() {
 func (t *tree) addGap(p pendingParent) (at, after int32) {
 	child := t.nodes[p.child]
 	after, pos := t.lineBefore(p.child), child.pos
-	if d := t.damageOf(p.parent, child.pos); d != nil {
+	if t.first == p.child+1 {
+		after = t.firstAfter
+	} else if d := t.damageOf(p.parent, child.pos); d != nil {
 		after, pos = d.before, d.pos
 	}
 	t.report(ProblemDangling, child.id, child.pos, fmt.Sprintf("its parent %q is missing", p.parent))

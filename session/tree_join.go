@@ -2,7 +2,6 @@ package session
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/coppice-dev/coppice/internal/rawjson"
 	"github.com/coppice-dev/coppice/store"
@@ -49,7 +48,7 @@ func (t *tree) enter(ctx context.Context, log store.Log, pos store.Pos) error {
 		if err := t.complete(ctx, log, p.shift); err != nil {
 			return err
 		}
-		t.begins, t.marker, t.copies, t.torn = true, noLine, make(map[string]bool), false
+		t.begins, t.before, t.marker, t.copies, t.torn = true, int32(len(t.nodes)), noLine, make(map[string]bool), false
 		if p.marker != noLine {
 			t.marker = p.shift + p.marker
 		}
@@ -73,15 +72,17 @@ func (t *tree) addBeginning(line store.Line, h rawjson.Head) {
 	switch {
 	case known && t.nodes[at].kind != kindGap:
 		t.repeats = append(t.repeats, repeat{at, head.pos})
-	case known:
+	case known && at < t.before:
 		head.hung = true
 		t.fillGap(at, head)
+	case known: // its line was damaged, and written again
+		t.begins = t.marker != noLine
+		t.addEntry(head)
 	case isLeaf:
 		t.addEntry(head)
 	case t.marker == noLine: // the first that is new
 		t.begins = false
-		t.checkLostMarker(head)
-		t.addEntry(t.hang(head))
+		t.addFirst(head)
 	case fits:
 		t.addEntry(t.hang(head))
 	default:
@@ -97,23 +98,24 @@ func fitsInBeginning(h rawjson.Head, copies map[string]bool) bool {
 	return h.HasParent && (copies[string(h.Parent)] || len(h.Parent) == 0 && len(copies) == 0)
 }
 
+// addFirst adds the first entry that is new to a session without a marker. If its parent is not there,
+// it comes later, or it is most likely the marker, which followed the leaf.
+func (t *tree) addFirst(h headLine) {
+	if _, ok := t.at(h.parent); ok || h.isRoot || h.placed || h.parent == h.id {
+		t.addEntry(t.hang(h))
+		return
+	}
+	t.first, t.firstAfter = int32(len(t.nodes))+1, none
+	if at, ok := t.at(t.logLeaf); ok {
+		t.firstAfter = at
+	}
+	t.addEntry(h)
+}
+
 // hang makes an entry the child of the leaf.
 func (t *tree) hang(h headLine) headLine {
 	h.parent, h.isRoot, h.placed, h.hung = t.logLeaf, t.logLeaf == "", false, true
 	return h
-}
-
-// checkLostMarker reports that a session has lost its marker, if its first entry names it.
-func (t *tree) checkLostMarker(first headLine) {
-	if _, ok := t.at(first.parent); !ok && !first.isRoot {
-		t.report(ProblemDangling, first.id, first.pos, fmt.Sprintf("its parent %q is missing, most likely the marker of the session", first.parent))
-	}
-}
-
-// isHung reports whether the parent of an entry follows from the chain, and not from its line.
-func (t *tree) isHung(id string) bool {
-	at, ok := t.at(id)
-	return ok && t.nodes[at].hung
 }
 
 // endBeginning is called after each line.
