@@ -337,29 +337,6 @@ func (h *Home) resolveConversation(ctx context.Context, given string) (string, e
 	return name, err
 }
 
-// resolveLink is resolve for an operation on one session of a conversation. The id of one that is
-// missing means no other.
-func (h *Home) resolveLink(ctx context.Context, given string) (string, error) {
-	if h.remote != nil {
-		return h.resolve(ctx, given)
-	}
-	name, err := h.resolveConversation(ctx, given)
-	if err != nil {
-		return "", err
-	}
-	there, err := h.exactly(ctx, name)
-	if there != "" || err != nil {
-		return name, err
-	}
-	if err := h.inTrash(ctx, name); err != nil {
-		return "", err
-	}
-	return "", &session.Error{
-		Op: "find session", Name: name, Kind: session.ErrNotExist, Err: errors.New("the others of its conversation are there, and this one is missing"),
-		Hint: "bring it back from a backup, or name the conversation",
-	}
-}
-
 // resolveLost returns the id of a missing session that a person named and whose
 // conversation still exists.
 func (h *Home) resolveLost(ctx context.Context, given string) (string, error) {

@@ -190,6 +190,29 @@ func (h *Home) naming(ctx context.Context, missing string) ([]string, error) {
 	return ix.Naming(ctx, missing)
 }
 
+// resolveLink is resolve for an operation on one session of a conversation. The id of one that is
+// missing means no other.
+func (h *Home) resolveLink(ctx context.Context, given string) (string, error) {
+	if h.remote != nil {
+		return h.resolve(ctx, given)
+	}
+	name, err := h.resolveConversation(ctx, given)
+	if err != nil {
+		return "", err
+	}
+	there, err := h.exactly(ctx, name)
+	if there != "" || err != nil {
+		return name, err
+	}
+	if err := h.inTrash(ctx, name); err != nil {
+		return "", err
+	}
+	return "", &session.Error{
+		Op: "find session", Name: name, Kind: session.ErrNotExist, Err: errors.New("the others of its conversation are there, and this one is missing"),
+		Hint: "bring it back from a backup, or name the conversation",
+	}
+}
+
 // linksOf returns the names of the sessions that a person means: those of a conversation that
 // exist or, with link, only the one that is named.
 func (h *Home) linksOf(ctx context.Context, given string, link bool) ([]string, error) {

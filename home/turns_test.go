@@ -329,7 +329,7 @@ func TestARuleAnswersTheNextQuestions(t *testing.T) {
 	}
 }
 
-// Who decides about a change to a file is shown it, also if a task wants to make it.
+// A person who is asked about a change to a file sees the change, even when a task asks for it.
 func TestAQuestionShowsWhatWouldChange(t *testing.T) {
 	t.Parallel()
 	h, dir := newHouse(t), t.TempDir()

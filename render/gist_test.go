@@ -82,18 +82,19 @@ func TestGistOfOtherEntries(t *testing.T) {
 	t.Parallel()
 	parent := "p1"
 	for want, e := range map[string]session.Entry{
-		"model: openai/gpt":      {Type: session.TypeModelChange, ModelChange: &session.ModelChangeEntry{Provider: "openai", ModelID: "gpt"}},
-		"leaf: to p1":            {Type: session.TypeLeaf, ParentID: &parent, Leaf: &session.LeafEntry{}},
-		"leaf: to the beginning": {Type: session.TypeLeaf, Leaf: &session.LeafEntry{}},
-		"label: x for p1":        {Type: session.TypeLabel, Label: &session.LabelEntry{TargetID: parent, Label: "x"}},
-		"continues: session s1 (12 messages before)": {Type: session.TypeContinues, Continues: &session.ContinuesEntry{Session: "s1", Messages: 12}},
-		"merge: from p1, 2 entries: why":             {Type: session.TypeMerge, Merge: &session.MergeEntry{FromID: parent, Summary: "why", EntryIDs: []string{"a", "b"}}},
-		"gap: (missing or damaged)":                  {Type: session.TypeGap},
-		`custom: ext a={"b":[1]}`:                    {Type: session.TypeCustom, Custom: &session.CustomEntry{CustomType: "ext", Data: map[string]any{"a": map[string]any{"b": []any{1}}}}},
+		"model: openai/gpt":              {Type: session.TypeModelChange, ModelChange: &session.ModelChangeEntry{Provider: "openai", ModelID: "gpt"}},
+		"leaf: to p1":                    {Type: session.TypeLeaf, ParentID: &parent, Leaf: &session.LeafEntry{}},
+		"leaf: to the beginning":         {Type: session.TypeLeaf, Leaf: &session.LeafEntry{}},
+		"label: x for p1":                {Type: session.TypeLabel, Label: &session.LabelEntry{TargetID: parent, Label: "x"}},
+		"merge: from p1, 2 entries: why": {Type: session.TypeMerge, Merge: &session.MergeEntry{FromID: parent, Summary: "why", EntryIDs: []string{"a", "b"}}},
+		"gap: (missing or damaged)":      {Type: session.TypeGap},
+		`custom: ext a={"b":[1]}`:        {Type: session.TypeCustom, Custom: &session.CustomEntry{CustomType: "ext", Data: map[string]any{"a": map[string]any{"b": []any{1}}}}},
 		"custom: x content=Overloaded at=1": {Type: session.TypeCustom, Custom: &session.CustomEntry{CustomType: "x", Data: map[string]any{
 			"at": 1, "content": []any{map[string]any{"type": "text", "text": "Overloaded"}},
 		}}},
 		"custom: x reason=why at=1": {Type: session.TypeCustom, Custom: &session.CustomEntry{CustomType: "x", Data: map[string]any{"at": 1, "reason": "why"}}},
+
+		"continues: session s1 (12 messages before)": {Type: session.TypeContinues, Continues: &session.ContinuesEntry{Session: "s1", Messages: 12}},
 	} {
 		if got := render.Kind(&e) + ": " + render.Gist(&e, 0); got != want {
 			t.Errorf("%q, want %q", got, want)

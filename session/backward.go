@@ -44,8 +44,8 @@ func (s *Session) Backward(id string) iter.Seq2[Entry, error] {
 
 // backwardLines reads the path from the lines of the log. It gives up where the lines alone
 // do not show how the path continues: at a damaged line, if an entry comes after its child, or
-// where a session of a chain begins. It then returns the entry that it was looking for; the whole tree knows where that
-// is.
+// where a session of a chain begins. It then returns the entry that it was looking for; the whole
+// tree knows where that is.
 func (s *Session) backwardLines(end store.Pos, want string, yield func(Entry, error) bool) (rest string, done bool) {
 	ctx := s.context()
 	chain := severalIn(s.log)

@@ -420,7 +420,7 @@ func TestWhatAContinuationIsAboutIsThere(t *testing.T) {
 	}
 }
 
-// Who follows a conversation sees what is said in sessions that continue it, and nothing twice.
+// A follower of a conversation also gets what is said in the sessions that continue it, each entry once.
 func TestAChainIsFollowed(t *testing.T) {
 	t.Parallel()
 	st := chainOf(t, []string{"s:a/be_kind", "u:b/one"})

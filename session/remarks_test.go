@@ -40,7 +40,8 @@ func TestTagsAndPins(t *testing.T) {
 }
 
 // Who labels a session from another program must not make the agent that works
-// If others began a session with a remark, what is said follows it: a session has one root.
+// A message follows the remark with which another writer began the session, so the session has one
+// root.
 func TestWhatIsSaidFollowsTheRemarkThatBeganASession(t *testing.T) {
 	t.Parallel()
 	s := newScribe(t)

@@ -17,9 +17,9 @@ import (
 // What the flag parser complains of, it says in the words of its code. Here it
 // gets ours.
 
-// plainUsage completes a command and those below it by what the lines say that show how they
-// are used: how many arguments there may be, and what a shell offers for them. A command that
-// has a rule of its own keeps it. What is wrong with arguments is said with that line.
+// plainUsage reads the usage lines of a command and of those below it, and sets what follows from
+// them: how many arguments a command takes, and what a shell completes them with. A command that
+// sets its own rule keeps it. An error about arguments quotes the usage line.
 func (a *app) plainUsage(cmd *cobra.Command) {
 	cmd.InitDefaultHelpFlag()
 	cmd.Flags().Lookup("help").Usage = "show this help"
