@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/coppice-dev/coppice/index"
-	"github.com/coppice-dev/coppice/internal/budget"
 	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store"
@@ -23,7 +22,7 @@ import (
 // few faces show it.
 func (c *Conversation) Rendered(ctx context.Context) (drawn render.Conversation, err error) {
 	drawn = c.drawn()
-	if drawn.Title, err = titleOf(ctx, c.Session); err != nil {
+	if drawn.Title, err = titleOf(ctx, c.Session, c.home.store, drawn.Links...); err != nil {
 		return drawn, err
 	}
 	if drawn.Name, err = c.shortName(ctx); err != nil {
@@ -218,34 +217,30 @@ func titleIn(ctx context.Context, st store.Store, name string) string {
 		return ""
 	}
 	defer s.Close()
-	title, _ := titleOf(ctx, s)
+	title, _ := titleOf(ctx, s, st, name)
 	return title
 }
 
-// titleOf returns the name of a session, or else the title that the index gives it.
-func titleOf(ctx context.Context, s *session.Session) (string, error) {
+// titleOf returns the name of a session, or else the title that the index gives it. The logs
+// are those of its sessions.
+func titleOf(ctx context.Context, s *session.Session, st store.Store, logs ...string) (string, error) {
 	name, err := s.Name()
 	if title := index.NameTitle(name); title != "" || err != nil {
 		return title, err
 	}
-	ids, err := s.EntryIDs()
-	if err != nil {
-		return "", err
-	}
 	var best index.Title
-	const few = 16 // the title is nearly always among the first
-	for n := few; len(ids) > 0 && !best.IsSettled(); n = render.ReadAtOnce {
-		n = min(n, len(ids))
-		done := budget.Part(ctx)
-		entries, err := s.Peek(ids[:n]...)
+	for _, name := range logs {
+		log, err := st.Open(ctx, name)
 		if err != nil {
 			return "", err
 		}
-		for i := range entries {
-			best = index.BetterTitle(best, index.TitleIn(&entries[i]))
+		title, err := index.FirstTitle(ctx, log)
+		if err = errors.Join(err, log.Close()); err != nil {
+			return "", err
 		}
-		done()
-		ids = ids[n:]
+		if best = index.BetterTitle(best, title); best.IsSettled() {
+			break
+		}
 	}
 	return best.Text, nil
 }

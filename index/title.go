@@ -1,15 +1,18 @@
 package index
 
 import (
+	"context"
 	"path"
 	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/coppice-dev/coppice/internal/rawjson"
 	"github.com/coppice-dev/coppice/render/plain"
 	"github.com/coppice-dev/coppice/render/typed"
 	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store"
 )
 
 const (
@@ -66,6 +69,39 @@ func BetterTitle(earlier, later Title) Title {
 		return later
 	}
 	return earlier
+}
+
+// FirstTitle returns the title of a log whose session has no name. It reads no further than the
+// first prompt. A conversation's title is the best of its logs' in their order, whatever of a log
+// the conversation has: the copies that a session begins with give it a title like any others.
+func FirstTitle(ctx context.Context, log store.Log) (Title, error) {
+	var best Title
+	var rewritten map[store.Pos]bool
+	seen := make(map[string]bool) // an entry that repeats an earlier id does not count
+	for line, err := range log.Forward(ctx, 0) {
+		if err != nil {
+			return best, err
+		}
+		head, ok := rawjson.ScanHead(line.Data)
+		if line.Cut || !ok || len(head.ID) == 0 || rewritten[line.Pos] || seen[string(head.ID)] {
+			continue
+		}
+		var e session.Entry
+		if e.UnmarshalJSON(line.Data) == nil {
+			seen[string(head.ID)] = true
+			if !e.IsRepeated() {
+				best = BetterTitle(best, TitleIn(&e))
+			}
+		} else if !rawjson.Valid(line.Data) && rewritten == nil { // its rest is lost
+			if rewritten, err = session.Rewritten(ctx, log); err != nil {
+				return best, err
+			}
+		}
+		if best.IsSettled() {
+			break
+		}
+	}
+	return best, nil
 }
 
 // TitleIn returns the title that an entry gives a session without a name. The best is what
