@@ -410,7 +410,7 @@ func (t *tree) fillGap(at int32, h headLine) {
 	n.placed, n.guessed = n.placed || n.guessed, false
 	t.walked = pathMarks{}
 	t.mended++
-	if n.hung = n.hung || h.hung; !n.hung { // else the gap's own parent stays
+	if n.hung = h.hung || n.hung && h.kind == kindContinues; !n.hung { // else the gap's own parent stays
 		n.parent, n.placed = none, h.placed
 		if !h.isRoot {
 			t.pending = append(t.pending, pendingParent{at, h.parent, h.placed})

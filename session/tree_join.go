@@ -76,7 +76,7 @@ func (t *tree) addBeginning(line store.Line, h rawjson.Head) {
 		head.hung = true
 		t.fillGap(at, head)
 	case known: // its line was damaged, and written again
-		t.begins = t.marker != noLine
+		t.begins, head.hung = t.marker != noLine || isLeaf, true
 		t.addEntry(head)
 	case isLeaf:
 		t.addEntry(head)
