@@ -3,6 +3,7 @@ package index
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -46,7 +47,7 @@ func (s *search) suggest(q *query) ([]string, error) {
 			if df > 0 || len(forms) > 0 {
 				continue
 			}
-			near, err := s.m.nearest(token)
+			near, err := s.nearest(token)
 			if err != nil {
 				return nil, err
 			}
@@ -74,6 +75,31 @@ func (s *search) suggest(q *query) ([]string, error) {
 	return queries, nil
 }
 
+// nearest returns the words of sessions that the user may have meant by a word. The index also has
+// words of sessions that are gone.
+func (s *search) nearest(word string) (words []string, err error) {
+	near, err := s.m.nearest(word)
+	for _, other := range near {
+		found, findErr := s.finds(other)
+		if err = errors.Join(err, findErr); found || s.partly {
+			words = append(words, other)
+		}
+	}
+	return words, err
+}
+
+// finds reports whether a query finds something. One that would be too long finds nothing.
+func (s *search) finds(query string) (bool, error) {
+	q, err := parseQuery(query, time.Now())
+	if err != nil {
+		return false, nil
+	}
+	again := *s
+	found, _, err := again.rank(q.expr, false)
+	s.partly = s.partly || again.partly
+	return len(found) > 0, err
+}
+
 // minBegun is the minimum length of a word that is tried as a beginning.
 const minBegun = 3
 
@@ -86,12 +112,7 @@ func (s *search) longer(text string) ([]string, error) {
 			continue
 		}
 		begun := text[:end] + "*" + text[end:]
-		q, err := parseQuery(begun, time.Now())
-		if err != nil {
-			continue // it would be too long
-		}
-		again := *s
-		if found, _, err := again.rank(q.expr, false); err != nil || len(found) > 0 {
+		if found, err := s.finds(begun); err != nil || found {
 			return []string{begun}, err
 		}
 	}
