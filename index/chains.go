@@ -398,7 +398,7 @@ func (w *writer) sumUp(id int64, rows map[string]*linkRow, c session.Linked) err
 		return err
 	}
 	sum.row = sum.encodeRow()
-	text := rowText{marshal(sum.tags), marshal(sum.models), marshal(sum.tools), "[]", "[]"}
+	text := rowText{marshal(sum.tags), marshal(sum.models), marshal(sum.tools), "[]", "[]", "[]"}
 	if len(sum.tags) == 0 {
 		text.tags = "[]"
 	}
@@ -433,8 +433,10 @@ func (s *state) add(link *state, there elsewhere, first bool) {
 	if s.key == "" {
 		s.key = link.key
 	}
-	if _, copied := slices.BinarySearch(there.Entries, link.renamed-1); link.renamed > 0 && !copied {
-		s.given = link.given // the latest counts, even if it is empty
+	for _, named := range link.names {
+		if _, copied := slices.BinarySearch(there.Entries, named.N); !copied {
+			s.given = named.Name
+		}
 	}
 	s.first = BetterTitle(s.first, link.first)
 	s.leafID, s.context = link.leafID, link.context

@@ -24,7 +24,7 @@ type state struct {
 
 	sid, tail, key, native                string
 	title, given, cwd                     string
-	renamed                               int64 // the number after that of the last entry that gave it a name, or took it away; or 0
+	names                                 []givenName // of the entries that it begins with, and the last of the others
 	first                                 Title
 	agent                                 string // "" if the log cannot be read as a session
 	parent, relation, continuedTo, leafID string
@@ -69,16 +69,16 @@ type state struct {
 }
 
 // rowText is the text of the columns that hold JSON.
-type rowText struct{ tags, models, tools, calls, replaced string }
+type rowText struct{ tags, models, tools, calls, replaced, names string }
 
 // rowColumns are a row's columns, in the order of fields.
 var rowColumns = []string{
-	"ord", "row", "dir", "sid", "tail", "key", "native", "title", "sort_title", "given", "renamed", "first", "worth", "cwd", "agent", "maker", "parent", "relation", "continued_to", "leaf_id",
+	"ord", "row", "dir", "sid", "tail", "key", "native", "title", "sort_title", "given", "first", "worth", "cwd", "agent", "maker", "parent", "relation", "continued_to", "leaf_id",
 	"pinned", "archived", "created", "updated", "said", "entries", "messages", "branches",
 	"billed", "recorded", "tokens", "context", "problems", "docs", "size", "modified", "continuation",
 	"pos", "head_hash", "tail_pos", "tail_hash", "next", "leaf", "breaks",
 	"original", "begins",
-	"tags", "models", "tools", "calls", "replaced",
+	"tags", "models", "tools", "calls", "replaced", "names",
 }
 
 var (
@@ -93,12 +93,12 @@ var (
 // fields are where a row's columns are kept.
 func (s *state) fields(text *rowText) []any {
 	return []any{
-		&s.id, &s.row, &s.dir, &s.sid, &s.tail, &s.key, &s.native, &s.title, &s.sortTitle, &s.given, &s.renamed, &s.first.Text, &s.first.Worth, &s.cwd, &s.agent, &s.maker, &s.parent, &s.relation, &s.continuedTo, &s.leafID,
+		&s.id, &s.row, &s.dir, &s.sid, &s.tail, &s.key, &s.native, &s.title, &s.sortTitle, &s.given, &s.first.Text, &s.first.Worth, &s.cwd, &s.agent, &s.maker, &s.parent, &s.relation, &s.continuedTo, &s.leafID,
 		&s.pinned, &s.archived, &s.created, &s.updated, &s.said, &s.entries, &s.messages, &s.branches,
 		&s.billed, &s.recorded, &s.tokens, &s.context, &s.problems, &s.docs, &s.size, &s.modified, &s.continuation,
 		&s.pos, &s.head, &s.tailPos, &s.tailSum, &s.next, &s.leaf, &s.breaks,
 		&s.original, &s.begins,
-		&text.tags, &text.models, &text.tools, &text.calls, &text.replaced,
+		&text.tags, &text.models, &text.tools, &text.calls, &text.replaced, &text.names,
 	}
 }
 
@@ -134,7 +134,7 @@ func (s *state) scan(rows *sql.Rows) error {
 	return errors.Join(
 		json.Unmarshal([]byte(text.tags), &s.tags), json.Unmarshal([]byte(text.models), &s.models),
 		json.Unmarshal([]byte(text.tools), &s.tools), json.Unmarshal([]byte(text.calls), &s.calls),
-		json.Unmarshal([]byte(text.replaced), &s.replaced))
+		json.Unmarshal([]byte(text.replaced), &s.replaced), json.Unmarshal([]byte(text.names), &s.names))
 }
 
 // newState returns a new row for a log. It is written once, after the log was read: a row is
@@ -181,7 +181,7 @@ func (w *writer) saveState(s *state) error {
 		return err
 	}
 	s.row = s.encodeRow()
-	text := rowText{marshal(s.tags), marshal(s.models), marshal(s.tools), marshal(s.calls), marshal(s.replaced)}
+	text := rowText{marshal(s.tags), marshal(s.models), marshal(s.tools), marshal(s.calls), marshal(s.replaced), marshal(s.names)}
 	if len(s.tags) == 0 {
 		text.tags = "[]"
 	}
@@ -303,6 +303,25 @@ func (s *state) setHeader(h *session.Header) {
 // creation, which for an import may be much later.
 func (s *state) date() { s.updated = cmp.Or(s.said, s.created) }
 
+// givenName is an entry that gave a session a name, or took it away.
+type givenName struct {
+	Name   string `json:"name"`
+	N      int64  `json:"n"`
+	Begins bool   `json:"begins,omitempty"` // the session begins with it, so it may count elsewhere
+}
+
+// maxNames is how many names are remembered of the entries that a session begins with.
+const maxNames = 64
+
+// rename remembers a name. The latest counts, even if it is empty.
+func (s *state) rename(to givenName) {
+	s.given = to.Name
+	if last := len(s.names) - 1; last >= 0 && (!s.names[last].Begins || last == maxNames) {
+		s.names = s.names[:last]
+	}
+	s.names = append(s.names, to)
+}
+
 // remember records what an entry says about the session as a whole.
 func (s *state) remember(n int64, rec *record) {
 	s.entries++
@@ -318,7 +337,7 @@ func (s *state) remember(n int64, rec *record) {
 	}
 	s.first = BetterTitle(s.first, rec.title)
 	if rec.name != nil {
-		s.given, s.renamed = NameTitle(*rec.name), n+1
+		s.rename(givenName{NameTitle(*rec.name), n, s.begins})
 	}
 	if rec.tags != nil {
 		if s.tagSet == nil {

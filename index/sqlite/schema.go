@@ -58,7 +58,6 @@ CREATE TABLE sessions (
 	native       TEXT NOT NULL DEFAULT '', -- of an import: the id in the program that it comes from
 	title        TEXT NOT NULL DEFAULT '',
 	given        TEXT NOT NULL DEFAULT '', -- the name; the title, if there is one
-	renamed      INTEGER NOT NULL DEFAULT 0, -- the number after that of the last entry that gave it a name or took it away; 0: none did
 	first        TEXT NOT NULL DEFAULT '', -- the title otherwise
 	worth        INTEGER NOT NULL DEFAULT 0, -- of first: see index/title.go
 	sort_title   TEXT NOT NULL DEFAULT '',
@@ -83,6 +82,7 @@ CREATE TABLE sessions (
 	continuation INTEGER NOT NULL DEFAULT 0,
 	continued_to TEXT NOT NULL DEFAULT '',
 	replaced     TEXT NOT NULL DEFAULT '[]', -- what was continued_to before
+	names        TEXT NOT NULL DEFAULT '[]', -- the names that its entries gave it: see givenName in index/state.go
 	original     TEXT NOT NULL DEFAULT '', -- the first session of its chain, as its marker says
 	begins       INTEGER NOT NULL DEFAULT 0, -- 1: it continues another, and its marker has not come yet
 	elsewhere    TEXT NOT NULL DEFAULT '{}', -- its entries that count in another session of its chain
