@@ -112,6 +112,9 @@ func (v *victim) run() {
 		if e.UnmarshalJSON([]byte(line)) == nil {
 			delete(want, e.ID)
 		}
+		if e.Type == session.TypeSession && i == 0 && v.hasHeader(spoilt) {
+			continue // without its id, which is the file's name
+		}
 		// Lines that are missing at the end, and changed letters, leave no trace.
 		hidden = hidden || i < last && !v.reads(spoilt, e.ID)
 	}
@@ -175,6 +178,13 @@ func (v *victim) isForged(spoilt, data []byte) bool {
 		}
 	}
 	return false
+}
+
+// hasHeader reports whether the first line of a file can be read as a header.
+func (v *victim) hasHeader(data []byte) bool {
+	line, _, _ := bytes.Cut(data, []byte("\n"))
+	var h session.Header
+	return h.UnmarshalJSON(line) == nil
 }
 
 // reads reports whether a file has a line of an entry that can be read.
