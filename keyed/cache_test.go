@@ -222,7 +222,7 @@ func TestBranchIntoAReplacedHistory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Branch(path[2].ID); err != nil { // u2
+	if err := s.Branch(path[1].ID); err != nil { // u2
 		t.Fatal(err)
 	}
 	m.sees("u2")
@@ -232,7 +232,7 @@ func TestBranchIntoAReplacedHistory(t *testing.T) {
 	if _, err := s.Refresh(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.AppendEntry(session.ContextEdit(path[2].ID)); err != nil {
+	if _, err := s.AppendEntry(session.ContextEdit(path[1].ID)); err != nil {
 		t.Fatal(err)
 	}
 	inDir(t, dir).sees("other")

@@ -2,7 +2,6 @@ package keyed
 
 import (
 	"encoding/json"
-	"fmt"
 	"reflect"
 	"slices"
 	"time"
@@ -10,40 +9,45 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// change is something that a caller wants done to a conversation. Changes are pointers, so
-// that they can be compared.
-type change interface {
-	// entries returns the entries to append, given the present view. It is asked again if
-	// another writer was faster.
-	entries(v view) []session.Entry
-	// foresee returns the view after the change, for readers who come before it is written.
-	// It is the nth change that waits.
-	foresee(v view, nth int) view
+// change is something that a caller wants done to a conversation.
+type change struct {
+	// plan returns the view after the change, and the entries to append that make it so, each
+	// with an id. It is asked again if another writer was faster, and it is asked for what
+	// readers see before the change is written.
+	plan func(v view) (view, []session.Entry)
+	// summary is not nil if the change sets a summary and does nothing else. Then it may
+	// become a part of the truncation that follows.
+	summary *string
 }
 
-// unwritten returns an id for the view of something that has none yet.
-func unwritten(nth, part int) string { return fmt.Sprint("unwritten ", nth, " ", part) }
-
-// addition is a change that adds a message.
-type addition struct{ entry session.Entry }
-
-func (a *addition) entries(view) []session.Entry { return []session.Entry{a.entry} }
-
-func (a *addition) foresee(v view, nth int) view {
-	e := a.entry
-	e.ID = unwritten(nth, 0)
-	return v.after(e)
+// addition adds a message.
+func addition(e session.Entry) *change {
+	e.ID = session.NewID()
+	return &change{plan: func(v view) (view, []session.Entry) { return v.after(e), []session.Entry{e} }}
 }
 
-// rewrite changes what a conversation begins with: a new summary, and optionally one of three
-// other things. It is written as one compaction.
-type rewrite struct {
-	at      time.Time
-	summary *string // nil means no change
+// rewrite changes what a conversation begins with. It sets a summary, unless that is nil, and
+// lets the view go on from an item of it, followed by more entries. If all is true, nothing
+// of what comes before that item stays. An item of -1 means that there is nothing to do.
+func rewrite(at time.Time, summary *string, to func(v view) (from int, all bool, follow []session.Entry)) *change {
+	return &change{plan: func(v view) (view, []session.Entry) {
+		from, all, follow := to(v)
+		c := cut{at: at, summary: v.summary, from: from, all: all || from == len(v.items), follow: follow}
+		if summary != nil {
+			c.summary = *summary
+		}
+		if from < 0 || from == 0 && c.summary == v.summary && len(follow) == 0 {
+			return v, nil
+		}
+		return c.apply(v)
+	}}
+}
 
-	truncate *truncation
-	keepFrom string // the entry that comes first from now on
-	replace  *replacement
+// summaryOnly sets a summary.
+func summaryOnly(at time.Time, summary string) *change {
+	ch := rewrite(at, &summary, func(view) (int, bool, []session.Entry) { return 0, false, nil })
+	ch.summary = &summary
+	return ch
 }
 
 // truncation keeps the last messages, counted from the end that the caller saw.
@@ -60,18 +64,19 @@ type replacement struct {
 }
 
 func (r *replacement) add(e session.Entry) {
+	e.ID = session.NewID()
 	r.entries = append(r.entries, e)
 	r.messages = append(r.messages, messagesOf(&e)...)
 }
 
 // onto returns the item from which a view stays, because the new history begins with that
 // part, and the entries to add after it. So nothing is recorded a second time without need.
-func (r *replacement) onto(v view) (from int, follow []session.Entry) {
+func (r *replacement) onto(v view) (from int, all bool, follow []session.Entry) {
 	from, shared := v.overlap(r.messages)
 	if follow, ok := r.after(shared); ok && (from <= v.stays || slices.Contains(v.legalCuts(), from)) {
-		return from, follow
+		return from, true, follow
 	}
-	return len(v.items), r.entries
+	return len(v.items), true, r.entries
 }
 
 // after returns the entries after the first messages, if those are the messages of whole
@@ -85,144 +90,105 @@ func (r *replacement) after(messages int) ([]session.Entry, bool) {
 	return r.entries[n:], messages == 0
 }
 
-// cut is what a rewrite does to a view: it keeps the items from one on, some of those before
-// it, and adds entries.
+// cut is what a rewrite does to a view.
 type cut struct {
+	at      time.Time
 	summary string
-	from    int
-	first   string // the entry at the cut, or "" if none is kept where it is
+	from    int  // the item that comes first
+	all     bool // nothing from before it stays
 	follow  []session.Entry
-	cleared []string // calls whose results, if they come, must not be shown
-	stays   []bool   // which of the items before from stay in the view
-	edits   []string // the entries that would stay in the context, but must not
 }
 
-// cut returns what the rewrite does to a view, or nil if that is nothing.
-func (r *rewrite) cut(v view) *cut {
-	summary := v.summary
-	if r.summary != nil {
-		summary = *r.summary
-	}
-	from := 0
-	var follow []session.Entry
-	switch {
-	case r.truncate != nil:
-		from = v.cutFor(r.truncate.keep(v))
-	case r.keepFrom != "":
-		if from = v.index(r.keepFrom); from < 0 {
-			return nil // another writer has already cut there
-		}
-	case r.replace != nil:
-		from, follow = r.replace.onto(v)
-	}
-	if from == 0 && summary == v.summary && len(follow) == 0 {
-		return nil
-	}
-	return v.cutFrom(summary, from, r.replace != nil || from == len(v.items), follow)
-}
-
-// cutFrom returns the cut that keeps a view from an item on and adds entries to it. If all is
-// true, nothing of what comes before that item stays.
-func (v view) cutFrom(summary string, from int, all bool, follow []session.Entry) *cut {
-	c := &cut{summary: summary, from: from, follow: follow}
-	var ok bool
-	if c.first, ok = v.firstKept(c.from); !ok {
-		c.first, c.follow, c.from = "", append(v.again(max(from, v.stays)), follow...), len(v.items)
-	}
-	c.cleared = v.openBefore(c.from, c.follow)
-	c.stays = make([]bool, c.from)
+// apply returns the view after the cut, and the entries that make it so. If the session's
+// context can be what is wanted with a compaction, that is one; otherwise the conversation
+// begins anew beside the old one, with copies of what is kept.
+func (c *cut) apply(v view) (view, []session.Entry) {
+	next := view{cut: true, summary: c.summary, cleared: v.openBefore(c.from, c.follow), updated: c.at}
+	first, fits := v.firstKept(c.from)
+	var systems, prompts []item
 	for i, it := range v.items[:c.from] {
-		if !v.staysAt(i, c.from, c.follow) {
-			continue
-		}
-		if c.stays[i] = !all && (it.isSystem() || v.splitsStep(c.from)); !c.stays[i] {
-			c.edits = append(c.edits, it.entry.ID)
+		switch {
+		case !v.staysAt(i, c.from, c.follow):
+		case c.all || !it.isSystem() && !v.splitsStep(c.from):
+			fits = false // the context would keep it
+		case it.isSystem():
+			systems = append(systems, it)
+		default:
+			prompts = append(prompts, it)
 		}
 	}
-	return c
-}
-
-func (r *rewrite) foresee(v view, nth int) view {
-	c := r.cut(v)
-	if c == nil {
-		return v
+	kept := append(prompts, v.items[c.from:]...)
+	compaction := session.Entry{
+		Type: session.TypeCompaction, ID: session.NewID(), Timestamp: c.at, Extra: marks{OpenCalls: next.cleared}.fields(),
+		Compaction: &session.CompactionEntry{Summary: c.summary, TokensBefore: v.tokens()},
 	}
-	next := view{cut: true, kept: c.first, summary: c.summary, cleared: c.cleared}
-	keep := func(it item) {
+	if !fits || first == "" {
+		var entries []session.Entry
+		if v.leaf != "" {
+			entries = []session.Entry{{Type: session.TypeLeaf, ID: session.NewID(), Timestamp: c.at, Leaf: &session.LeafEntry{FromID: v.leaf}}}
+		}
+		again := copies(systems, c.at)
+		next.stays = len(again)
+		entries = append(append(append(entries, again...), compaction), copies(kept, c.at)...)
+		return next.afterAll(batch(append(entries, c.follow...), v.leaf))
+	}
+	if c.from == 0 && c.summary == v.summary && slices.Equal(next.cleared, v.cleared) {
+		return v.afterAll(batch(c.follow, v.leaf))
+	}
+	compaction.Compaction.FirstKeptEntryID, next.kept = first, first
+	for _, it := range append(systems, kept...) {
 		next = next.after(it.entry)
 		next.items[len(next.items)-1].merged = it.merged
 	}
-	for _, system := range []bool{true, false} { // the message that began the turn comes last
-		for i, it := range v.items[:c.from] {
-			if c.stays[i] && it.isSystem() == system {
-				keep(it)
-			}
-		}
-	}
-	next.stays = len(next.items) + max(0, v.stays-c.from)
-	for _, it := range v.items[c.from:] {
-		keep(it)
-	}
-	for i, e := range c.follow {
-		e.ID = unwritten(nth, i)
-		next = next.after(e)
-	}
-	next.updated = r.at
-	return next
+	next.stays, next.updated = len(systems)+len(prompts)+max(0, v.stays-c.from), c.at
+	return next.afterAll(batch(append([]session.Entry{compaction}, c.follow...), v.leaf))
 }
 
-func (r *rewrite) entries(v view) []session.Entry {
-	if c := r.cut(v); c != nil {
-		return c.entries(v, r.at)
+// afterAll returns the view after entries, and the entries.
+func (v view) afterAll(entries []session.Entry) (view, []session.Entry) {
+	for _, e := range entries {
+		if e.Compaction == nil && e.Leaf == nil {
+			v = v.after(e)
+		}
+		v.leaf = e.ID
 	}
-	return nil
+	return v, entries
 }
 
-// entries returns a compaction and what belongs to it. They are written together, in an order
-// that lets cutShort detect whether all of them are there: first a result for each waiting
-// call that is cleared; then the compaction; then the edits that clear what would otherwise
-// stay in the context; then the new messages.
-func (c *cut) entries(v view, at time.Time) []session.Entry {
-	var rest []session.Entry
-	for _, id := range c.edits {
-		rest = append(rest, session.ContextEdit(id))
-	}
-	rest = append(rest, c.follow...)
-	mark := marks{OpenCalls: c.cleared}
-	if len(rest) > 0 {
-		mark.Follows, mark.Items = len(rest), len(v.items)-c.from+len(c.follow)
-		for _, stays := range c.stays {
-			if stays {
-				mark.Items++
-			}
-		}
-	}
+// copies returns the entries of items, to be recorded again.
+func copies(items []item, at time.Time) []session.Entry {
 	var entries []session.Entry
-	if c.first == "" {
-		entries = v.standIns()
+	again := func(said *session.MessageEntry) {
+		entries = append(entries, session.Entry{
+			Type: session.TypeMessage, ID: session.NewID(), Timestamp: at, Message: said, Extra: marks{Again: true}.fields(),
+		})
 	}
-	entries = append(entries, session.Entry{Type: session.TypeCompaction, Compaction: &session.CompactionEntry{
-		Summary: c.summary, TokensBefore: v.tokens(), FirstKeptEntryID: c.first, Extra: mark.fields(),
-	}})
-	entries = append(entries, counted(rest)...)
-	for i := range entries {
-		if entries[i].Timestamp.IsZero() {
-			entries[i].Timestamp = at
+	for i := range items {
+		if e := &items[i].entry; e.Message != nil && len(items[i].messages) > 0 {
+			again(e.Message)
+			continue
+		}
+		for _, m := range items[i].messages { // of a branch summary or a merge
+			again(session.Message(session.RoleSystem, session.Text(m.Content)).Message)
 		}
 	}
 	return entries
 }
 
-// counted numbers the entries of a new history. A power cut can take any line out of the
-// middle of what is written together, even the compaction. The numbers in the rest then show
-// that something is missing.
-func counted(follow []session.Entry) []session.Entry {
-	follow = slices.Clone(follow)
-	for i := range follow {
-		mark := marks{Of: len(follow), Nth: i + 1}
-		follow[i].Extra = slices.Concat(follow[i].Extra, mark.fields())
+// batch marks entries that count together or not at all. They are written together after an
+// entry, or as a new beginning if the first of them leads there. A power cut can take any line
+// out of the middle of what is written together; cutShort sees that from the marks.
+func batch(entries []session.Entry, before string) []session.Entry {
+	if len(entries) < 2 {
+		return entries
 	}
-	return follow
+	entries = slices.Clone(entries)
+	for i := range entries {
+		mark := marksOf(entries[i].Extra)
+		mark.Before, mark.Last, mark.Anew = before, entries[len(entries)-1].ID, entries[0].Leaf != nil
+		entries[i].Extra = mark.fields()
+	}
+	return entries
 }
 
 // keep returns how many messages to keep, including those that came since and that the

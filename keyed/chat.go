@@ -15,23 +15,19 @@ import (
 
 // chat is the conversation of one key while it is in memory. Its session is
 //
-//	            want, do                      AppendAll
+//	            want, do                      Update
 //	absent ────────────────▶ open ◀─────────────────────────── writing
 //	  ▲  (created on demand)  │  ▲  outcome unknown, rewritten    ▲ │
 //	  │                       │  └──── reopen: did it land? ◀─────┼─┘
 //	  └── close, forget ──────┘ flush: the first of pending ──────┘
 //
 // and a change is pending until it is in the log (then it is part of written) or refused
-// (then Save reports it once). What readers see is always written with the pending changes
-// foreseen on top:
+// (then Save reports it once). Its plan says what it does to a view and what to append for
+// that, so readers see what will be written:
 //
-//	do ──▶ pending ──▶ tryWrite ──▶ written, read from the log
-//	          │            │    └─▶ written, foreseen and stale: read again before the next use
-//	          │            └──────▶ refused ──▶ Save
-//	shown = written + foresee(pending)
-//
-// If a crash left only a part of a replacement, undo is set, and the next write does it
-// first.
+//	do ──▶ pending ──▶ write ──▶ written = plan(written)
+//	          │          └─────▶ refused ──▶ Save
+//	shown = written + the plans of pending
 //
 // Two locks keep readers away from the disk. writing is held for as long as an operation
 // takes, I/O included. showing is held only to copy a finished view in or out. A reader that
@@ -49,11 +45,10 @@ type chat struct {
 	session *session.Session // a view with that context; nil if it is not open
 	wanted  bool             // create the session if it does not exist
 	written view             // the view according to the log
-	stale   bool             // the log could not be read, and written is what it should say
-	undo    *undo            // what to do before the next append, or nil
-	pending []change         // not in the log yet, in the order in which they were asked for
+	readAt  string           // the leaf of the log then
+	pending []*change        // not in the log yet, in the order in which they were asked for
 	refused []error          // of changes that will never be written; Save has not reported them yet
-	newIDs  []string         // the ids that the last append made
+	nextID  string           // of the next entry that is appended
 
 	// showing guards what readers see. It is never held during I/O, so no reader waits for
 	// the disk.
@@ -130,8 +125,8 @@ func (c *chat) look() {
 		switch {
 		case session.MustReopen(err):
 			c.close() // it may have been redacted, and then the old view must not be shown any more
-		case err == nil && (changed || c.stale):
-			_ = c.load()
+		case err == nil && (changed || c.session.LeafID() != c.readAt):
+			_ = c.load(c.session.LeafID())
 		}
 	}
 	if c.session == nil {
@@ -151,15 +146,10 @@ func (c *chat) want(ctx context.Context) {
 
 // do makes a change and shows its effect. It returns why the change was refused, or why it
 // could not be written yet. In the latter case it stays pending.
-func (c *chat) do(ch change) error {
+func (c *chat) do(ch *change) error {
 	c.pending = append(c.pending, ch)
-	return c.settlePending(ch)
-}
-
-// settlePending writes what is pending. The last of it is the caller's change.
-func (c *chat) settlePending(own change) error {
 	c.wanted = true
-	err := c.flush(own)
+	err := c.flush(ch)
 	c.show()
 	return err
 }
@@ -167,7 +157,7 @@ func (c *chat) settlePending(own change) error {
 // flush writes what is pending, in order: a change is never written before an earlier one, or
 // the conversation would be out of order. A refusal is kept for Save to report, unless it is
 // that of the caller's own change, which is returned.
-func (c *chat) flush(own change) error {
+func (c *chat) flush(own *change) error {
 	if err := c.ensure(); err != nil {
 		return err
 	}
@@ -208,11 +198,9 @@ func (c *chat) ensure() error {
 // show publishes the view for readers: what is written, and what is pending on top.
 func (c *chat) show() {
 	v := c.written
-	if len(c.pending) > 0 {
-		v.items = slices.Clip(v.items) // the written view continues in the same memory
-		for n, ch := range c.pending {
-			v = ch.foresee(v, n)
-		}
+	v.items = slices.Clip(v.items) // the written view continues in the same memory
+	for _, ch := range c.pending {
+		v, _ = ch.plan(v)
 	}
 	c.showing.Lock()
 	defer c.showing.Unlock()
@@ -234,27 +222,47 @@ const maxReopens = 2
 
 // write appends the entries of a change, after whatever other writers have written.
 //
-// A change must end up in the log exactly once. After a conflict nothing was written, so it
-// can simply be tried again. After an unknown outcome only the log can tell, so reopen looks
-// for the ids of the last attempt before there is another.
-func (c *chat) write(ch change) error {
+// A change must end up in the log exactly once. After a conflict nothing was written, so
+// Update tries again. After an unknown outcome only the log can tell, so reopen looks for the
+// entries before there is another attempt.
+func (c *chat) write(ch *change) error {
 	for reopens := 0; ; reopens++ {
-		err := session.Retry(func() error { return c.tryWrite(ch) }, c.catchUp)
-		if !lost(err) || reopens == maxReopens {
+		next, entries := view{}, []session.Entry(nil)
+		err := c.session.Update(c.ctx, func(tx *session.Tx) error {
+			if tx.Leaf() != c.readAt {
+				if err := c.load(tx.Leaf()); err != nil {
+					return err
+				}
+			}
+			next, entries = ch.plan(c.written)
+			c.append(tx, entries)
+			return nil
+		})
+		switch {
+		case err == nil && len(entries) > 0:
+			c.written, c.readAt = next, next.leaf
+			return nil
+		case errors.Is(err, session.ErrInvalid), errors.Is(err, session.ErrTooLarge):
+			return refusal{err}
+		case !lost(err) || reopens == maxReopens:
 			return err
 		}
-		if landed, err := c.reopen(); err != nil || landed {
+		if landed, err := c.reopen(entries); err != nil || landed {
 			return err
 		}
 	}
 }
 
-// catchUp reads what other writers have written.
-func (c *chat) catchUp() error {
-	if _, err := c.session.Refresh(); err != nil {
-		return err
+// append appends entries to the written view.
+func (c *chat) append(tx *session.Tx, entries []session.Entry) {
+	if len(entries) > 0 && entries[0].Leaf == nil && tx.Leaf() != c.written.leaf {
+		c.nextID = session.NewID()
+		tx.Branch(c.written.leaf) // what comes after it was cut short
 	}
-	return c.load()
+	for _, e := range entries {
+		c.nextID, e.ID = e.ID, "" // as one that is new: for others, the whole log is searched
+		tx.Append(e)
+	}
 }
 
 // lost reports whether the session must be opened again: it may or may not have written the
@@ -263,48 +271,8 @@ func lost(err error) bool {
 	return session.MustReopen(err) || errors.Is(err, session.ErrNotExist)
 }
 
-func (c *chat) tryWrite(ch change) error {
-	if c.undo != nil {
-		if err := c.undo.apply(c.session); err != nil {
-			return err
-		}
-		c.undo = nil
-	}
-	if c.stale {
-		if err := c.load(); err != nil {
-			return err
-		}
-	}
-	c.newIDs = c.newIDs[:0]
-	entries := ch.entries(c.written)
-	if len(entries) == 0 {
-		return nil
-	}
-	ids, err := c.session.AppendAll(entries...)
-	if errors.Is(err, session.ErrInvalid) || errors.Is(err, session.ErrTooLarge) {
-		return refusal{err}
-	}
-	if err != nil {
-		return err
-	}
-	for i := range entries {
-		entries[i].ID = ids[i]
-	}
-	if _, ok := ch.(*addition); ok {
-		c.written = c.written.after(entries[0])
-		return nil
-	}
-	// The entries are written, so this is no failure even if they cannot be read right now.
-	if before := c.written; c.load() != nil {
-		c.written, c.stale = ch.foresee(before, 0), true
-	}
-	return nil
-}
-
-// reopen opens the session again and reports whether the last append is in it. If that append
-// had not made its ids yet, it did not land.
-func (c *chat) reopen() (landed bool, err error) {
-	made := slices.Clone(c.newIDs)
+// reopen opens the session again and reports whether entries are in it.
+func (c *chat) reopen(entries []session.Entry) (landed bool, err error) {
 	// The caller's context must not interrupt this. If we gave up without an answer, the
 	// entries would still be pending and could be written twice.
 	defer c.setContext(c.ctx)
@@ -313,14 +281,14 @@ func (c *chat) reopen() (landed bool, err error) {
 	if err := c.openOrCreate(); err != nil {
 		return false, err
 	}
-	for _, id := range made {
-		if _, err := c.session.Entry(id); errors.Is(err, session.ErrNotExist) {
+	for _, e := range entries {
+		if _, err := c.session.Entry(e.ID); errors.Is(err, session.ErrNotExist) {
 			return false, nil
 		} else if err != nil {
 			return false, err
 		}
 	}
-	return len(made) > 0, nil
+	return len(entries) > 0, nil
 }
 
 // close releases the session. Nothing is lost: every change is either in the log or still
@@ -330,7 +298,7 @@ func (c *chat) close() {
 		// Close can only fail for an append that has reported its error already.
 		_ = c.session.Close()
 	}
-	c.session, c.written, c.stale, c.undo = nil, view{}, false, nil
+	c.session, c.written, c.readAt = nil, view{}, ""
 }
 
 func (c *chat) openOrCreate() error {
@@ -351,7 +319,7 @@ func (c *chat) openOrCreate() error {
 		return err
 	}
 	c.session = s.WithContext(c.ctx)
-	return c.load()
+	return c.load(s.LeafID())
 }
 
 // open opens the session of the key or, if there is none, imports what picoclaw left. It
@@ -378,63 +346,54 @@ func (c *chat) open() error {
 	}
 	c.retireOld()
 	c.session = s.WithContext(ctx)
-	return c.load()
+	return c.load(s.LeafID())
 }
 
-// options returns session options that record the ids that are made, so that an append with
-// an unknown outcome can be looked up.
+// options returns session options that let append choose the ids, so that entries with an
+// unknown outcome can be looked up.
 func (c *chat) options() *session.Options {
 	return &session.Options{
 		Now:    c.manager.opts.Now,
 		Logger: c.manager.opts.Logger,
-		NewID: func(session.EntryType) string {
-			id := session.NewID()
-			c.newIDs = append(c.newIDs, id)
-			return id
-		},
+		NewID:  func(session.EntryType) string { return c.nextID },
 	}
 }
 
-// load rebuilds the view from the log.
-func (c *chat) load() error {
-	v, found, err := viewAt(c.session, "")
+// load rebuilds the view from the log, which ends with a leaf.
+func (c *chat) load(leaf string) error {
+	v, err := viewAt(c.session, leaf)
 	if err != nil {
 		return err
 	}
-	c.undo = nil
-	cut, err := cutShort(c.session, found, v)
-	if err != nil {
-		return err
-	}
-	if cut != nil {
-		c.undo, v = cut, view{}
-		if cut.to != "" {
-			if v, _, err = viewAt(c.session, cut.to); err != nil {
-				return err
-			}
+	before, short, err := cutShort(c.session, leaf)
+	if short && err == nil {
+		if v = (view{}); before != "" {
+			v, err = viewAt(c.session, before)
 		}
 	}
-	c.written, c.stale = v, false
-	return nil
+	if err == nil {
+		c.written, c.readAt = v, leaf
+	}
+	return err
 }
 
 // viewAt returns the view of the path to an entry; "" is the leaf.
-func viewAt(s *session.Session, leaf string) (view, *session.Context, error) {
+func viewAt(s *session.Session, leaf string) (view, error) {
 	found, err := s.Context(session.ContextOptions{Leaf: leaf, Unpaired: true, Shared: true})
 	if err != nil {
-		return view{}, nil, err
+		return view{}, err
 	}
 	updated := s.Header().CreatedAt
 	if found.Leaf != "" {
 		last, err := s.Entry(found.Leaf)
 		if err != nil && !errors.Is(err, session.ErrCorrupt) {
-			return view{}, nil, err
+			return view{}, err
 		}
 		if err == nil { // if the last entry is damaged, only its time is lost
 			updated = last.Timestamp
 		}
 	}
-	return viewOf(found, updated), found, nil
+	return viewOf(found, updated), nil
 }
 
 // add adds a message.
@@ -443,7 +402,7 @@ func (c *chat) add(m Message, at time.Time) error {
 	if err != nil {
 		return err
 	}
-	return c.do(&addition{entry})
+	return c.do(addition(entry))
 }
 
 // replace replaces the history with other messages.
@@ -456,11 +415,11 @@ func (c *chat) replace(history []Message, at time.Time, clears bool) error {
 		}
 		r.add(entry)
 	}
-	change := &rewrite{at: at, replace: r}
+	var summary *string
 	if clears && len(history) == 0 {
-		change.summary = new(string) // a summary of nothing is not sent either
+		summary = new(string) // a summary of nothing is not sent either
 	}
-	return c.do(change)
+	return c.do(rewrite(at, summary, r.onto))
 }
 
 // recordable returns the entry for a caller's message, or a refusal. Only callers are
@@ -479,25 +438,22 @@ func recordable(m Message, at time.Time) (session.Entry, error) {
 // setSummary notes a summary. It is not written yet, but waits for the truncation that
 // usually follows, so that both become one entry and a crash leaves both or neither.
 func (c *chat) setSummary(summary string, at time.Time) {
-	if r := c.waiting(); r != nil {
-		r.summary, r.at = &summary, at
-	} else {
-		c.pending = append(c.pending, &rewrite{at: at, summary: &summary})
-	}
+	c.takeSummary()
+	c.pending = append(c.pending, summaryOnly(at, summary))
 	c.wanted = true
 	c.look()
 }
 
-// waiting returns the summary that nothing has followed yet, or nil.
-func (c *chat) waiting() *rewrite {
-	if len(c.pending) == 0 {
+// takeSummary returns the summary that nothing has followed yet, which is no longer pending,
+// or nil.
+func (c *chat) takeSummary() *string {
+	last := len(c.pending) - 1
+	if last < 0 || c.pending[last].summary == nil {
 		return nil
 	}
-	r, ok := c.pending[len(c.pending)-1].(*rewrite)
-	if !ok || r.truncate != nil || r.replace != nil || r.keepFrom != "" {
-		return nil
-	}
-	return r
+	summary := c.pending[last].summary
+	c.pending = c.pending[:last]
+	return summary
 }
 
 // truncate keeps the last messages and returns what was kept and dropped. If it clears and
@@ -512,18 +468,13 @@ func (c *chat) truncate(keepLast int, at time.Time, clears bool) (Cut, error) {
 	if len(v.items) == 0 && !clears {
 		return Cut{}, nil
 	}
-	t := &truncation{keepLast: keepLast, end: v.last()}
+	t := truncation{keepLast: keepLast, end: v.last()}
 	t.items = len(v.items) - v.index(t.end)
-	r := c.waiting()
-	if r == nil {
-		r = &rewrite{}
-		c.pending = append(c.pending, r)
+	summary := c.takeSummary()
+	if clears && summary == nil { // nothing is left that it is the beginning of
+		summary = new(string)
 	}
-	r.truncate, r.at = t, at
-	if clears && r.summary == nil { // nothing is left that it is the beginning of
-		r.summary = new(string)
-	}
-	err := c.settlePending(r)
+	err := c.do(rewrite(at, summary, func(v view) (int, bool, []session.Entry) { return v.cutFor(t.keep(v)), false, nil }))
 	kept := c.shown.messages
 	return Cut{Kept: kept, Dropped: max(0, v.messages-kept)}, err
 }
@@ -544,17 +495,26 @@ func (c *chat) everything(ctx context.Context) ([]Message, error) {
 			if err != nil {
 				return history, err
 			}
-			if e.Message != nil && !marksOf(e.Extra).StandIn {
-				history = append(history, spoken(e.Message)...)
-			}
+			history = append(history, said(&e)...)
 		}
 	}
+	v := c.written
 	for _, ch := range c.pending {
-		if a, ok := ch.(*addition); ok {
-			for _, m := range messagesOf(&a.entry) {
+		var entries []session.Entry
+		v, entries = ch.plan(v)
+		for i := range entries {
+			for _, m := range said(&entries[i]) {
 				history = append(history, m.clone())
 			}
 		}
 	}
 	return history, nil
+}
+
+// said returns the messages of an entry that were not said before.
+func said(e *session.Entry) []Message {
+	if e.Message == nil || marksOf(e.Extra).Again {
+		return nil
+	}
+	return spoken(e.Message)
 }

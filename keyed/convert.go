@@ -141,29 +141,26 @@ func placeholder(c *session.Content) string {
 
 // marks is what our entries say in addition to their payload.
 type marks struct {
-	// OpenCalls are the calls that were cleared before their results came.
+	// OpenCalls are the calls that were cleared before their results came. They are in
+	// compactions.
 	OpenCalls []string `json:"open_calls,omitempty"`
-	// Follows is how many entries of a new history come right after. If there are fewer,
-	// a crash has cut the replacement short: see cutShort. Items counts them together with
-	// the entries that were kept.
-	Follows int `json:"follows,omitempty"`
-	Items   int `json:"items,omitempty"`
-	// Of and Nth are in the entries of a new history: this is the Nth (from 1) of the
-	// number that follow their compaction.
-	Of  int `json:"of,omitempty"`
-	Nth int `json:"nth,omitempty"`
-	// StandIn marks results that we made up for calls that were cleared before their real
-	// results came.
-	StandIn bool `json:"stand_in,omitempty"`
+	// Again marks messages that were said before and are only recorded again.
+	Again bool `json:"again,omitempty"`
+	// Last is the last of several entries that count together or not at all; Before is the
+	// entry that the conversation ended with before them; Anew says that they do not follow it
+	// but begin anew. If some of them are missing, a crash has cut them short: see cutShort.
+	Last   string `json:"last,omitempty"`
+	Before string `json:"before,omitempty"`
+	Anew   bool   `json:"anew,omitempty"`
 }
 
 func (m marks) fields() session.Fields {
-	if len(m.OpenCalls) == 0 && m.Follows == 0 && m.Of == 0 && !m.StandIn {
+	if len(m.OpenCalls) == 0 && !m.Again && m.Last == "" {
 		return nil
 	}
 	text, err := json.Marshal(m)
 	if err != nil {
-		return nil // strings and numbers always encode
+		return nil // strings always encode
 	}
 	return session.Fields{{Name: session.FieldKeyed, Value: text}}
 }

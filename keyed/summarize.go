@@ -69,7 +69,8 @@ func (c *chat) summarized(ctx context.Context, summary, keepFrom string) (Cut, e
 	c.look()
 	before := c.shown.messages
 	if c.shown.index(keepFrom) >= 0 {
-		c.keepRefusal(c.do(&rewrite{at: at, summary: &summary, keepFrom: keepFrom})) // Save reports other errors
+		// -1 if another writer has already cut there; Save reports other errors.
+		c.keepRefusal(c.do(rewrite(at, &summary, func(v view) (int, bool, []session.Entry) { return v.index(keepFrom), false, nil })))
 	}
 	return Cut{Kept: c.shown.messages, Dropped: before - c.shown.messages}, nil
 }
@@ -108,14 +109,10 @@ func (c *chat) paired(ctx context.Context) ([]Message, error) {
 		return c.shown.inContext(), err
 	}
 	c.look()
-	leaf := ""
-	if c.undo != nil {
-		leaf = c.undo.to
-	}
-	if c.session == nil || c.undo != nil && leaf == "" {
+	if c.session == nil || c.written.leaf == "" {
 		return nil, nil
 	}
-	found, err := c.session.Context(session.ContextOptions{Leaf: leaf})
+	found, err := c.session.Context(session.ContextOptions{Leaf: c.written.leaf})
 	if err != nil {
 		return c.shown.inContext(), err
 	}

@@ -276,7 +276,7 @@ func (s *oldSession) ending(entries []session.Entry, begin time.Time) []session.
 	}
 	var end []session.Entry
 	if from := v.wholeFrom(s.skip); from > 0 || s.summary != "" {
-		end = v.cutFrom(s.summary, from, from == len(v.items), nil).entries(v, at)
+		_, end = rewrite(at, &s.summary, func(view) (int, bool, []session.Entry) { return from, false, nil }).plan(v)
 	}
 	note := &session.CustomEntry{CustomType: session.CustomKeyed, Data: s.note()}
 	return append(end, session.Entry{Type: session.TypeCustom, Timestamp: at, Custom: note})

@@ -21,6 +21,7 @@ type view struct {
 	summary  string
 	cleared  []string // calls without a result that are no longer in the view
 	updated  time.Time
+	leaf     string // the entry that the view ends with; "" before the first
 }
 
 // item is an entry and the messages it adds.
@@ -38,7 +39,7 @@ type item struct {
 func viewOf(c *session.Context, updated time.Time) view {
 	var v view
 	if at := compactionIn(c); at >= 0 {
-		v.compact(c.Entries[at].Compaction)
+		v.compact(&c.Entries[at])
 		v.stays = staysIn(c.Entries, at)
 	}
 	var merged []string
@@ -52,13 +53,13 @@ func viewOf(c *session.Context, updated time.Time) view {
 			merged = append(merged, e.Merge.EntryIDs...)
 		}
 	}
-	v.updated = updated
+	v.updated, v.leaf = updated, c.Leaf
 	return v
 }
 
-func (v *view) compact(c *session.CompactionEntry) {
-	v.cut, v.kept, v.summary = true, c.FirstKeptEntryID, c.Summary
-	v.cleared = marksOf(c.Extra).OpenCalls
+func (v *view) compact(e *session.Entry) {
+	v.cut, v.kept, v.summary = true, e.Compaction.FirstKeptEntryID, e.Compaction.Summary
+	v.cleared = marksOf(e.Extra).OpenCalls
 }
 
 // staysIn returns how many entries of a context come from before its cut: system
@@ -82,7 +83,7 @@ func compactionIn(c *session.Context) int {
 
 // after returns the view after one more message entry.
 func (v view) after(e session.Entry) view {
-	v.updated = e.Timestamp
+	v.updated, v.leaf = e.Timestamp, e.ID
 	it := item{entry: e}
 	for _, m := range messagesOf(&e) {
 		if m.ToolCallID != "" && slices.Contains(v.cleared, m.ToolCallID) {
@@ -216,23 +217,9 @@ func (v view) firstKept(from int) (id string, ok bool) {
 	return "", true
 }
 
-// again returns the entries of the view from an item on, to be recorded again. System
-// messages stay where they are.
-func (v view) again(from int) []session.Entry {
-	var entries []session.Entry
-	for i := from; i < len(v.items); i++ {
-		if e := v.items[i].entry; e.Message != nil && len(v.items[i].messages) > 0 && !v.items[i].isSystem() {
-			entries = append(entries, session.Entry{Type: e.Type, Timestamp: e.Timestamp, Message: e.Message})
-		}
-	}
-	return entries
-}
-
-// staysAt reports whether an item stays in the session's context although the view goes
-// from a later item on and is followed by more entries. It does if it is a system
-// message, or if it began the turn that is cut. When nothing is kept, the message that
-// began the last turn does not stay; but the next cut could bring it back, unless
-// another turn begins first.
+// staysAt reports whether an item stays in the session's context although a compaction lets
+// the view go from a later item on, and more entries follow. It does if it is a system
+// message, or if it began the turn that is cut.
 func (v view) staysAt(at, from int, follow []session.Entry) bool {
 	if it := &v.items[at]; it.isSystem() {
 		return true
@@ -267,25 +254,6 @@ func (it *item) isSystem() bool {
 }
 
 func (it *item) beginsTurn() bool { return it.entry.BeginsTurn() && !it.merged }
-
-// standIns returns the message that answers the calls which still wait for their results,
-// because no compaction may leave out a waiting call.
-func (v view) standIns() []session.Entry {
-	var results []session.Content
-	for _, call := range v.pending() {
-		results = append(results, session.ToolResult(call.ID, clearedResult, true))
-	}
-	if results == nil {
-		return nil
-	}
-	return []session.Entry{{
-		Type: session.TypeMessage, Extra: marks{StandIn: true}.fields(),
-		Message: &session.MessageEntry{Role: session.RoleTool, Content: results},
-	}}
-}
-
-// clearedResult is the text of a result that replaces one that may still come.
-const clearedResult = "[cleared: the conversation went on before the tool returned a result]"
 
 // legalCuts returns the items before which the view may be cut. Items from before the cut in
 // force are not among them: cutting there would bring back everything in between.
@@ -344,13 +312,4 @@ func (v view) openBefore(from int, follow []session.Entry) []string {
 		}
 	}
 	return open
-}
-
-// pending returns the calls in the view that wait for their results.
-func (v view) pending() []session.Ref {
-	var pairs session.Pairs
-	for i := range v.items {
-		pairs.Add(&v.items[i].entry)
-	}
-	return pairs.PendingCalls()
 }

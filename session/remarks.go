@@ -32,7 +32,7 @@ const (
 	CustomKeyed = "coppice.keyed.import"
 )
 
-// FieldKeyed is the unknown member of a payload, or of a block of content, in which package
+// FieldKeyed is the unknown member of an entry, a payload or a block of content in which package
 // keyed keeps what only it knows: of a message or a call, an object with its other members.
 const FieldKeyed = "keyed"
 
