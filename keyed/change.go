@@ -1,8 +1,6 @@
 package keyed
 
 import (
-	"encoding/json"
-	"reflect"
 	"slices"
 	"time"
 
@@ -50,44 +48,36 @@ func summaryOnly(at time.Time, summary string) *change {
 	return ch
 }
 
-// truncation keeps the last messages, counted from the end that the caller saw.
-type truncation struct {
-	keepLast int
-	end      string // the last entry that the caller saw; "" if there was none
-	items    int    // how many items the view had from there on
-}
-
-// replacement replaces the history.
-type replacement struct {
-	entries  []session.Entry
-	messages []Message // that the entries add
-}
-
-func (r *replacement) add(e session.Entry) {
-	e.ID = session.NewID()
-	r.entries = append(r.entries, e)
-	r.messages = append(r.messages, messagesOf(&e)...)
-}
-
-// onto returns the item from which a view stays, because the new history begins with that
-// part, and the entries to add after it. So nothing is recorded a second time without need.
-func (r *replacement) onto(v view) (from int, all bool, follow []session.Entry) {
-	from, shared := v.overlap(r.messages)
-	if follow, ok := r.after(shared); ok && (from <= v.stays || slices.Contains(v.legalCuts(), from)) {
-		return from, true, follow
+// replacement replaces the history by entries, in a rewrite. If the new history begins with
+// what the view ends with, that stays, so nothing is recorded a second time without need.
+func replacement(entries []session.Entry) func(v view) (from int, all bool, follow []session.Entry) {
+	messages := make([][]Message, len(entries))
+	for i := range entries {
+		entries[i].ID, messages[i] = session.NewID(), messagesOf(&entries[i])
 	}
-	return len(v.items), true, r.entries
+	return func(v view) (from int, all bool, follow []session.Entry) {
+		from, shared := v.overlap(messages)
+		if from <= v.stays || slices.Contains(v.legalCuts(), from) {
+			return from, true, entries[shared:]
+		}
+		return len(v.items), true, entries
+	}
 }
 
-// after returns the entries after the first messages, if those are the messages of whole
-// entries.
-func (r *replacement) after(messages int) ([]session.Entry, bool) {
-	n := 0
-	for messages > 0 && n < len(r.entries) {
-		messages -= len(messagesOf(&r.entries[n]))
-		n++
+// truncation keeps the last messages, in a rewrite, counted from the end of the view that the
+// caller saw: what came since stays, too.
+func truncation(keepLast int, seen view) func(v view) (from int, all bool, follow []session.Entry) {
+	end := seen.last()
+	after := len(seen.items) - seen.index(end) // how many items it had from there on
+	return func(v view) (from int, all bool, follow []session.Entry) {
+		keep := keepLast
+		if at := v.index(end); at >= 0 {
+			for _, it := range v.items[min(at+after, len(v.items)):] {
+				keep += len(it.messages)
+			}
+		}
+		return v.cutFor(keep), false, nil
 	}
-	return r.entries[n:], messages == 0
 }
 
 // cut is what a rewrite does to a view.
@@ -191,53 +181,9 @@ func batch(entries []session.Entry, before string) []session.Entry {
 	return entries
 }
 
-// keep returns how many messages to keep, including those that came since and that the
-// caller has not seen.
-func (t *truncation) keep(v view) int {
-	keep := max(0, t.keepLast)
-	if at := v.index(t.end); at >= 0 {
-		for _, it := range v.items[min(at+t.items, len(v.items)):] {
-			keep += len(it.messages)
-		}
-	}
-	return keep
-}
-
 // tokens returns roughly how many tokens the messages have. It is information for people who
 // look at compactions; nothing depends on it.
 func (v view) tokens() int {
 	const bytesPerToken = 4
 	return v.bytes / bytesPerToken
-}
-
-// equal reports whether two messages, both normal, are the same.
-func (m *Message) equal(o *Message) bool {
-	if m.Role != o.Role || m.Content != o.Content || m.ReasoningContent != o.ReasoningContent ||
-		m.Model != o.Model || m.ToolCallID != o.ToolCallID || len(m.ToolCalls) != len(o.ToolCalls) || !equalFields(m.Extra, o.Extra) {
-		return false
-	}
-	for i := range m.ToolCalls {
-		a, b := &m.ToolCalls[i], &o.ToolCalls[i]
-		if a.ID != b.ID || a.Name != b.Name || !reflect.DeepEqual(a.Arguments, b.Arguments) || !equalFields(a.Extra, b.Extra) {
-			return false
-		}
-	}
-	return true
-}
-
-// equalFields compares members, whatever their order.
-func equalFields(a, b session.Fields) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	values := make(map[string]json.RawMessage, len(a))
-	for _, f := range a {
-		values[f.Name] = f.Value
-	}
-	for _, f := range b {
-		if value, ok := values[f.Name]; !ok || string(value) != string(f.Value) {
-			return false
-		}
-	}
-	return true
 }

@@ -407,19 +407,19 @@ func (c *chat) add(m Message, at time.Time) error {
 
 // replace replaces the history with other messages.
 func (c *chat) replace(history []Message, at time.Time, clears bool) error {
-	r := &replacement{}
+	entries := make([]session.Entry, 0, len(history))
 	for i, m := range history {
 		entry, err := recordable(m, at)
 		if err != nil {
 			return fmt.Errorf("message %d of the new history: %w", i, err)
 		}
-		r.add(entry)
+		entries = append(entries, entry)
 	}
 	var summary *string
 	if clears && len(history) == 0 {
 		summary = new(string) // a summary of nothing is not sent either
 	}
-	return c.do(rewrite(at, summary, r.onto))
+	return c.do(rewrite(at, summary, replacement(entries)))
 }
 
 // recordable returns the entry for a caller's message, or a refusal. Only callers are
@@ -468,13 +468,11 @@ func (c *chat) truncate(keepLast int, at time.Time, clears bool) (Cut, error) {
 	if len(v.items) == 0 && !clears {
 		return Cut{}, nil
 	}
-	t := truncation{keepLast: keepLast, end: v.last()}
-	t.items = len(v.items) - v.index(t.end)
 	summary := c.takeSummary()
 	if clears && summary == nil { // nothing is left that it is the beginning of
 		summary = new(string)
 	}
-	err := c.do(rewrite(at, summary, func(v view) (int, bool, []session.Entry) { return v.cutFor(t.keep(v)), false, nil }))
+	err := c.do(rewrite(at, summary, truncation(keepLast, v)))
 	kept := c.shown.messages
 	return Cut{Kept: kept, Dropped: max(0, v.messages-kept)}, err
 }

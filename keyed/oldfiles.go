@@ -1,6 +1,7 @@
 package keyed
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/coppice-dev/coppice/internal/rawjson"
 	"github.com/coppice-dev/coppice/session"
@@ -38,14 +40,32 @@ const (
 	metaSuffix     = ".meta.json"
 )
 
-// oldMeta is the .meta.json of a session.
-type oldMeta struct {
-	Key     string   `json:"key"`
-	Summary string   `json:"summary"`
-	Skip    int      `json:"skip"` // how many lines are no longer part of the history
-	Created oldTime  `json:"created_at"`
-	Updated oldTime  `json:"updated_at"`
-	Aliases []string `json:"aliases"`
+// oldSuffixes are those of the files that have the messages, the newest form first.
+var oldSuffixes = []string{linesSuffix, jsonSuffix, migratedSuffix}
+
+// oldHead is what picoclaw says of a session beside its messages: the .meta.json, or the
+// members of the document that has the messages, too.
+type oldHead struct {
+	Key       string            `json:"key"`
+	Aliases   []string          `json:"aliases"`
+	Summary   string            `json:"summary"`
+	Skip      int               `json:"skip"` // how many lines are no longer part of the history
+	Created   oldTime           `json:"created"`
+	CreatedAt oldTime           `json:"created_at"` // the same, in a .meta.json
+	Updated   oldTime           `json:"updated"`
+	UpdatedAt oldTime           `json:"updated_at"`
+	Messages  []json.RawMessage `json:"messages"`
+}
+
+// oldTime is a time that may be missing or of another type.
+type oldTime struct{ time.Time }
+
+func (t *oldTime) UnmarshalJSON(data []byte) error {
+	var parsed time.Time
+	if json.Unmarshal(data, &parsed) == nil {
+		t.Time = parsed
+	}
+	return nil // a senseless time is no reason to lose what was said
 }
 
 // notesRoom is the store's room for the notes.
@@ -82,17 +102,10 @@ func (o *oldFiles) retire(key, id string) (bool, error) {
 // mayHave reports whether there are files that may be old ones of a key, without reading
 // them.
 func (o *oldFiles) mayHave(key string) bool {
-	if o.dir == "" {
-		return false
-	}
-	for _, suffix := range []string{linesSuffix, jsonSuffix, migratedSuffix} {
-		if name := oldName(key) + suffix; len(name) <= longestName {
-			if _, err := os.Lstat(filepath.Join(o.dir, name)); err == nil {
-				return true
-			}
-		}
-	}
-	return false
+	return o.dir != "" && slices.ContainsFunc(oldSuffixes, func(suffix string) bool {
+		_, err := os.Lstat(filepath.Join(o.dir, oldName(key)+suffix))
+		return err == nil
+	})
 }
 
 // find reads the old session of a key. It returns nil if there is none or it is retired. If
@@ -104,32 +117,66 @@ func (o *oldFiles) find(key, id string) (*oldSession, error) {
 	if retired, err := o.isRetired(id); retired || err != nil {
 		return nil, err
 	}
-	return o.search(key)
-}
-
-func (o *oldFiles) search(key string) (*oldSession, error) {
-	for _, read := range []func(name, key string) (*oldSession, error){o.readLines, o.readJSON, o.readMigrated} {
-		if s, err := read(oldName(key), key); s != nil || err != nil {
+	for _, suffix := range oldSuffixes {
+		if s, err := o.open(oldName(key), suffix, key); s != nil || err != nil {
 			return s, err
 		}
 	}
 	o.once.Do(o.findAliases)
 	if name, ok := o.aliases[key]; ok {
-		return o.readLines(name, key)
+		return o.open(name, linesSuffix, key)
 	}
 	return nil, nil
 }
-
-// longestName is the greatest length of a file name.
-const longestName = 255
 
 // oldName returns the name that picoclaw gave to files of a key.
 func oldName(key string) string {
 	return strings.NewReplacer(":", "_", "/", "_", `\`, "_").Replace(key)
 }
 
+// open reads the session in a file, or returns nil if there is none of the key.
+func (o *oldFiles) open(name, suffix, key string) (*oldSession, error) {
+	s := &oldSession{file: name + suffix}
+	data, err := o.read(s.file)
+	if data == nil || err != nil {
+		return nil, err
+	}
+	head, isLines := data, suffix == linesSuffix
+	if isLines {
+		if head, err = o.read(name + metaSuffix); err != nil {
+			return nil, err
+		}
+	}
+	switch bad := json.Unmarshal(head, &s.oldHead); {
+	case bad == nil && s.Key != key && !(isLines && slices.Contains(s.Aliases, key)):
+		return nil, nil
+	case bad != nil && name != key && (isLines || !bytes.Contains(data, rawjson.AppendString(nil, key))):
+		return nil, nil // only the name says whose it is, and several keys may share it
+	case bad != nil && isLines:
+		s.oldHead = oldHead{}
+	case bad != nil:
+		return &oldSession{file: s.file, broken: bad.Error()}, nil
+	}
+	if isLines {
+		s.Messages = nil
+		if json.Valid(head) {
+			s.meta = head
+		}
+		for line := range bytes.Lines(data) {
+			if line = bytes.TrimSpace(line); len(line) > 0 { // skip does not count the empty ones
+				s.Messages = append(s.Messages, line)
+			}
+		}
+	} else {
+		s.Skip = 0
+	}
+	s.readMessages()
+	return s, nil
+}
+
 // read returns a file, or nil if there is none or there cannot be one with such a name.
 func (o *oldFiles) read(name string) ([]byte, error) {
+	const longestName = 255
 	if len(name) > longestName || strings.ContainsRune(name, 0) {
 		return nil, nil
 	}
@@ -148,58 +195,11 @@ func (o *oldFiles) read(name string) ([]byte, error) {
 	return data, nil
 }
 
-func (o *oldFiles) readJSON(name, key string) (*oldSession, error) {
-	return o.readWhole(name+jsonSuffix, name, key)
-}
-
-func (o *oldFiles) readMigrated(name, key string) (*oldSession, error) {
-	return o.readWhole(name+migratedSuffix, name, key)
-}
-
-// readWhole reads a session that is one JSON object.
-func (o *oldFiles) readWhole(file, name, key string) (*oldSession, error) {
-	data, err := o.read(file)
-	if data == nil || err != nil {
-		return nil, err
-	}
-	return parseWhole(file, name, key, data), nil
-}
-
-// readLines reads a session that has one message per line.
-func (o *oldFiles) readLines(name, key string) (*oldSession, error) {
-	data, err := o.read(name + linesSuffix)
-	if data == nil || err != nil {
-		return nil, err
-	}
-	metaText, err := o.read(name + metaSuffix)
-	if err != nil {
-		return nil, err
-	}
-	if metaText == nil {
-		// Only the name says whose it is, and several keys may share it.
-		if name != key {
-			return nil, nil
-		}
-		return parseLines(name+linesSuffix, data, oldMeta{Key: key}, nil), nil
-	}
-	var meta oldMeta
-	if err := json.Unmarshal(metaText, &meta); err != nil {
-		if name != key {
-			return nil, nil
-		}
-		meta = oldMeta{Key: key}
-	}
-	if meta.Key != key && !slices.Contains(meta.Aliases, key) {
-		return nil, nil
-	}
-	return parseLines(name+linesSuffix, data, meta, metaText), nil
-}
-
 // findAliases reads all .meta.json files for the other keys that they name.
 func (o *oldFiles) findAliases() {
 	o.aliases = make(map[string]string)
-	_ = o.metas(func(name string, meta oldMeta) { // one that cannot be read names none
-		for _, alias := range append(meta.Aliases, meta.Key) {
+	_ = o.each(metaSuffix, func(name string, head oldHead) { // one that cannot be read names none
+		for _, alias := range append(head.Aliases, head.Key) {
 			if _, taken := o.aliases[alias]; !taken {
 				o.aliases[alias] = name
 			}
@@ -207,17 +207,9 @@ func (o *oldFiles) findAliases() {
 	})
 }
 
-func (o *oldFiles) metas(f func(name string, meta oldMeta)) error {
-	return o.each(metaSuffix, func(name string, data []byte) {
-		var meta oldMeta
-		if json.Unmarshal(data, &meta) == nil {
-			f(name, meta)
-		}
-	})
-}
-
-// each reads the files whose names end in suffix.
-func (o *oldFiles) each(suffix string, f func(name string, data []byte)) error {
+// each reads the heads in the files whose names end in suffix, and leaves out those that make
+// no sense.
+func (o *oldFiles) each(suffix string, f func(name string, head oldHead)) error {
 	entries, err := os.ReadDir(o.dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -234,39 +226,29 @@ func (o *oldFiles) each(suffix string, f func(name string, data []byte)) error {
 		if err != nil {
 			return err
 		}
-		f(name, data)
+		var head oldHead
+		if json.Unmarshal(data, &head) == nil {
+			f(name, head)
+		}
 	}
 	return nil
 }
 
 // keys returns the keys of the old sessions that are not retired.
-func (o *oldFiles) keys() ([]string, error) {
+func (o *oldFiles) keys() (keys []string, err error) {
 	if o.dir == "" {
 		return nil, nil
 	}
-	var keys []string
-	var err error
-	add := func(key string) {
-		id, bad := session.KeyID(key)
-		if bad != nil {
-			return
-		}
-		retired, noteErr := o.isRetired(id)
-		err = errors.Join(err, noteErr)
-		if !retired {
-			keys = append(keys, key)
-		}
-	}
-	metaErr := o.metas(func(_ string, meta oldMeta) { add(meta.Key) })
-	err = errors.Join(err, metaErr)
-	for _, suffix := range []string{jsonSuffix, migratedSuffix} {
-		err = errors.Join(err, o.each(suffix, func(name string, data []byte) {
-			var head struct {
-				Key      string          `json:"key"`
-				Messages json.RawMessage `json:"messages"`
+	for _, suffix := range []string{metaSuffix, jsonSuffix, migratedSuffix} {
+		err = errors.Join(err, o.each(suffix, func(_ string, head oldHead) {
+			id, bad := session.KeyID(head.Key)
+			if bad != nil || suffix != metaSuffix && head.Messages == nil {
+				return
 			}
-			if json.Unmarshal(data, &head) == nil && head.Messages != nil {
-				add(head.Key)
+			retired, noteErr := o.isRetired(id)
+			err = errors.Join(err, noteErr)
+			if !retired {
+				keys = append(keys, head.Key)
 			}
 		}))
 	}

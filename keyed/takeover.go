@@ -1,12 +1,11 @@
 package keyed
 
 import (
-	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"iter"
 	"slices"
 	"time"
 
@@ -17,14 +16,12 @@ import (
 
 // oldSession is a session of picoclaw's.
 type oldSession struct {
-	file             string
-	messages         []oldMessage
-	skip             int // how many messages are no longer part of the history
-	summary          string
-	created, updated time.Time
-	meta             json.RawMessage // the .meta.json, or nil
-	unreadable       []int           // the numbers of the lines that make no sense
-	broken           string          // why nothing can be read, or ""
+	oldHead
+	file       string
+	said       []oldMessage
+	meta       json.RawMessage // the .meta.json, or nil
+	unreadable []int           // the numbers of the lines that make no sense
+	broken     string          // why nothing can be read, or ""
 }
 
 type oldMessage struct {
@@ -32,72 +29,12 @@ type oldMessage struct {
 	at time.Time // zero if unknown
 }
 
-// oldTime is a time that may be missing or of another type.
-type oldTime struct{ time.Time }
-
-func (t *oldTime) UnmarshalJSON(data []byte) error {
-	var parsed time.Time
-	if json.Unmarshal(data, &parsed) == nil {
-		t.Time = parsed
-	}
-	return nil // a senseless time is no reason to lose what was said
-}
-
-// parseWhole reads a session that is one JSON object. It returns nil if the session
-// belongs to another key.
-func parseWhole(file, name, key string, data []byte) *oldSession {
-	var whole struct {
-		Key      string            `json:"key"`
-		Messages []json.RawMessage `json:"messages"`
-		Summary  string            `json:"summary"`
-		Created  oldTime           `json:"created"`
-		Updated  oldTime           `json:"updated"`
-	}
-	if err := json.Unmarshal(data, &whole); err != nil {
-		if name != key && !bytes.Contains(data, quoted(key)) {
-			return nil
-		}
-		return &oldSession{file: file, broken: err.Error()}
-	}
-	if whole.Key != key {
-		return nil
-	}
-	s := &oldSession{file: file, summary: whole.Summary, created: whole.Created.Time, updated: whole.Updated.Time}
-	s.add(whole.Messages)
-	return s
-}
-
-// quoted returns a key as it appears in a file.
-func quoted(key string) []byte {
-	text, err := json.Marshal(key)
-	if err != nil {
-		return nil // a string always encodes
-	}
-	return text
-}
-
-// parseLines reads a session that has one message per line.
-func parseLines(file string, data []byte, meta oldMeta, metaText []byte) *oldSession {
-	s := &oldSession{file: file, skip: meta.Skip, summary: meta.Summary, created: meta.Created.Time, updated: meta.Updated.Time}
-	if json.Valid(metaText) {
-		s.meta = metaText
-	}
-	var lines []json.RawMessage
-	for line := range bytes.Lines(data) {
-		if line = bytes.TrimSpace(line); len(line) > 0 { // skip does not count the empty ones
-			lines = append(lines, line)
-		}
-	}
-	s.add(lines)
-	return s
-}
-
-// add reads messages. It leaves out those that make no sense, and thoughts that picoclaw
-// wrote down while a model was still thinking, and adjusts skip accordingly.
-func (s *oldSession) add(raws []json.RawMessage) {
-	skip := min(max(0, s.skip), len(raws))
-	s.skip = 0
-	for i, raw := range raws {
+// readMessages reads the messages. It leaves out those that make no sense, and thoughts that
+// picoclaw wrote down while a model was still thinking, and adjusts Skip accordingly.
+func (s *oldSession) readMessages() {
+	skip := s.Skip
+	s.Skip = 0
+	for i, raw := range s.Messages {
 		m, err := readOldMessage(raw)
 		switch {
 		case err != nil:
@@ -107,9 +44,9 @@ func (s *oldSession) add(raws []json.RawMessage) {
 			continue
 		}
 		if i < skip {
-			s.skip++
+			s.Skip++
 		}
-		s.messages = append(s.messages, m)
+		s.said = append(s.said, m)
 	}
 }
 
@@ -153,22 +90,17 @@ func (c *chat) takeOver(ctx context.Context, st store.Store) error {
 	if old.broken != "" {
 		c.refuse(fmt.Errorf("old session file %s, which stays where it is: %w: %s", old.file, session.ErrCorrupt, old.broken))
 	}
-	lines, err := c.compose(ctx, old)
-	if err != nil {
-		return fmt.Errorf("old session file %s: %w", old.file, err)
-	}
-	// All or nothing: a crash must not leave half a conversation, which would then count.
-	log, err := st.Create(ctx, c.id, lines)
+	err = c.compose(ctx, old, st)
 	if errors.Is(err, session.ErrExist) {
 		return nil // another process was faster
 	}
 	if err != nil {
-		return err
+		return fmt.Errorf("old session file %s: %w", old.file, err)
 	}
 	c.manager.opts.Logger.Info("took over old session", "file", old.file, "session", c.id,
-		"messages", len(old.messages), "unreadable", len(old.unreadable))
+		"messages", len(old.said), "unreadable", len(old.unreadable))
 	c.noteOld(old.file)
-	return log.Close()
+	return nil
 }
 
 // noteOld retires the old files of the key. If the note is lost, nothing else is, but the
@@ -191,47 +123,41 @@ func (c *chat) retireOld() {
 	}
 }
 
-// compose writes the session to memory and returns its lines.
-func (c *chat) compose(ctx context.Context, old *oldSession) (iter.Seq2[[]byte, error], error) {
-	const inLine = -1 // no blobs, because they would have to be copied too
-	inMemory := memory.New(nil)
+// compose writes the session to memory and copies it to a store from there, all or nothing: a
+// crash must not leave half a conversation, which would then count.
+func (c *chat) compose(ctx context.Context, old *oldSession, to store.Store) error {
 	header := session.Header{ID: c.id, Key: c.key, CreatedAt: old.begin(c.manager.opts.Now)}
-	s, err := session.Create(ctx, inMemory, header, &session.Options{BlobThreshold: inLine, Now: c.manager.opts.Now})
+	s, err := session.Create(ctx, memory.New(nil), header, &session.Options{Now: c.manager.opts.Now})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer s.Close()
 	entries, err := old.entries(header.CreatedAt)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	// Grafted, because oddities (unknown roles, results without a call) must stay as they
 	// are.
 	if err := s.Graft(entries...); err != nil {
-		return nil, err
+		return err
 	}
 	if _, err := s.AppendAll(old.ending(entries, header.CreatedAt)...); err != nil {
-		return nil, err
+		return err
 	}
-	log, err := inMemory.Open(ctx, c.id)
+	header = s.Header()
+	made, err := s.Fork(ctx, to, &session.ForkOptions{Header: &header})
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return func(yield func([]byte, error) bool) {
-		for line, err := range log.Forward(ctx, 0) {
-			if !yield(line.Data, err) {
-				return
-			}
-		}
-	}, nil
+	return made.Close()
 }
 
 // begin returns when the session began.
 func (s *oldSession) begin(now func() time.Time) time.Time {
-	if !s.created.IsZero() {
-		return s.created.UTC()
+	if at := cmp.Or(s.Created.Time, s.CreatedAt.Time); !at.IsZero() {
+		return at.UTC()
 	}
-	for _, m := range s.messages {
+	for _, m := range s.said {
 		if !m.at.IsZero() {
 			return m.at.UTC()
 		}
@@ -242,10 +168,10 @@ func (s *oldSession) begin(now func() time.Time) time.Time {
 // entries returns the messages as entries, one after the other. If the time of one is
 // unknown, it gets that of the one before.
 func (s *oldSession) entries(begin time.Time) ([]session.Entry, error) {
-	entries := make([]session.Entry, 0, len(s.messages))
+	entries := make([]session.Entry, 0, len(s.said))
 	at := begin
 	var last *string
-	for _, m := range s.messages {
+	for _, m := range s.said {
 		if !m.at.IsZero() {
 			at = m.at.UTC()
 		}
@@ -267,16 +193,16 @@ func (s *oldSession) ending(entries []session.Entry, begin time.Time) []session.
 	if len(entries) > 0 {
 		at = entries[len(entries)-1].Timestamp
 	}
-	if s.updated.After(at) {
-		at = s.updated.UTC()
+	if updated := cmp.Or(s.Updated.Time, s.UpdatedAt.Time); updated.After(at) {
+		at = updated.UTC()
 	}
 	var v view
 	for _, e := range entries {
 		v = v.after(e)
 	}
 	var end []session.Entry
-	if from := v.wholeFrom(s.skip); from > 0 || s.summary != "" {
-		_, end = rewrite(at, &s.summary, func(view) (int, bool, []session.Entry) { return from, false, nil }).plan(v)
+	if from := v.wholeFrom(s.Skip); from > 0 || s.Summary != "" {
+		_, end = rewrite(at, &s.Summary, func(view) (int, bool, []session.Entry) { return from, false, nil }).plan(v)
 	}
 	note := &session.CustomEntry{CustomType: session.CustomKeyed, Data: s.note()}
 	return append(end, session.Entry{Type: session.TypeCustom, Timestamp: at, Custom: note})
@@ -299,7 +225,7 @@ func (v view) wholeFrom(at int) int {
 
 // note returns what is known about the file.
 func (s *oldSession) note() map[string]any {
-	note := map[string]any{"format": "picoclaw", "file": s.file, "messages": len(s.messages)}
+	note := map[string]any{"format": "picoclaw", "file": s.file, "messages": len(s.said)}
 	if s.meta != nil {
 		note["meta"] = s.meta
 	}

@@ -1,6 +1,7 @@
 package keyed
 
 import (
+	"reflect"
 	"slices"
 	"time"
 
@@ -265,29 +266,29 @@ func (v view) legalCuts() []int {
 	return slices.DeleteFunc(cuts.Legal(), func(at int) bool { return at <= v.stays || v.items[at].merged })
 }
 
-// overlap returns the item from which the view is the beginning of a history, and how many
-// messages they share.
-func (v view) overlap(history []Message) (from, shared int) {
-	rest := v.messages
+// overlap returns the item from which the view is the beginning of a history, and how much of
+// that it is. The history has the messages of one entry after the other.
+func (v view) overlap(history [][]Message) (from, shared int) {
 	for i := range v.items {
-		if rest > 0 && rest <= len(history) && !v.items[i].merged && startsWith(history, v.items[i:]) {
-			return i, rest
+		if shared := startsWith(history, v.items[i:]); shared > 0 && !v.items[i].merged {
+			return i, shared
 		}
-		rest -= len(v.items[i].messages)
 	}
 	return len(v.items), 0
 }
 
-func startsWith(history []Message, items []item) bool {
+// startsWith returns how much of a history is in items, or 0 if it does not begin with them.
+func startsWith(history [][]Message, items []item) (shared int) {
 	for i := range items {
-		for j := range items[i].messages {
-			if !items[i].messages[j].equal(&history[0]) {
-				return false
-			}
-			history = history[1:]
+		switch {
+		case len(items[i].messages) == 0:
+		case shared == len(history) || !reflect.DeepEqual(items[i].messages, history[shared]): // both are normal
+			return 0
+		default:
+			shared++
 		}
 	}
-	return true
+	return shared
 }
 
 // openBefore returns the calls whose results, if they come, must not be shown in a view that
