@@ -309,6 +309,99 @@ func cutShort(t *testing.T, before, then []string, do func(m manager)) {
 	}
 }
 
+// Whichever lines of a change a power cut damages or takes out, nothing of the change is
+// seen, and the next message goes to where the conversation was before.
+func TestLinesLostFromAChange(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name, before, want string
+		do                 func(m manager)
+	}{
+		{"the first history", "", "u1 a1", func(m manager) { m.SetHistory(key, messages("u1", "a1")) }},
+		{"replaced", "u1 a1", "u2 a2", func(m manager) { m.SetHistory(key, messages("u2", "a2")) }},
+		{"gone on from its end", "u1 a1 u2", "u2 a2 u3", func(m manager) { m.SetHistory(key, messages("u2", "a2", "u3")) }},
+		{"cleared", "s0 u1 a1", "", func(m manager) { m.TruncateHistory(key, 0) }},
+		{"an answer kept alone", "u1 a1", "a1", func(m manager) { m.TruncateHistory(key, 1) }},
+	} {
+		t.Run(tt.name, func(t *testing.T) { loseLines(t, strings.Fields(tt.before), strings.Fields(tt.want), tt.do) })
+	}
+}
+
+func loseLines(t *testing.T, before, then []string, do func(m manager)) {
+	disk := vfstest.NewMemory()
+	m := manager{keyed.New(&keyed.Options{Store: storeOn(t, disk)}), t}
+	m.GetOrCreate(key)
+	m.talk(before...)
+	id, err := session.KeyID(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := "/sessions/" + id + ".jsonl"
+	intact := sizeOn(t, disk, name)
+	do(m)
+	m.close()
+	text := readOn(t, disk, name)
+	lines := strings.SplitAfter(strings.TrimSuffix(text[intact:], "\n"), "\n")
+	damages := []func(line string) string{
+		func(line string) string { return line },
+		func(line string) string { return line[:len(line)/2] + "\x00\x00" + line[len(line)/2+2:] },
+		func(line string) string { return line[:len(line)*3/4] + "\x00\x00\n" },
+		func(line string) string { return "\x00\x00\n" },
+		func(string) string { return "" },
+	}
+	ways := 1
+	for range lines {
+		ways *= len(damages)
+	}
+	for way := range ways {
+		written, rest, want := text[:intact], way, then
+		for _, line := range lines {
+			how := rest % len(damages)
+			written += damages[how](strings.TrimSuffix(line, "\n") + "\n")
+			if rest /= len(damages); how > 0 && !strings.Contains(line, `"type":"leaf"`) { // the others do without it
+				want = before
+			}
+		}
+		disk := disk.CrashClone(nil, vfstest.LoseNothing)
+		writeOn(t, disk, name, written)
+		after := open(t, keyed.Options{Store: storeOn(t, disk)})
+		after.sees(want...)
+		after.talk("unext")
+		after.sees(append(want, "unext")...)
+		open(t, keyed.Options{Store: storeOn(t, disk)}).sees(append(want, "unext")...)
+		if t.Failed() {
+			t.Fatalf("of %q there is %q", text[intact:], written[intact:])
+		}
+	}
+}
+
+func readOn(t testing.TB, fs vfs.FS, name string) string {
+	t.Helper()
+	f, err := fs.OpenFile(name, os.O_RDONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	text := make([]byte, sizeOn(t, fs, name))
+	if _, err := f.ReadAt(text, 0); err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func writeOn(t testing.TB, fs vfs.FS, name, text string) {
+	t.Helper()
+	truncateOn(t, fs, name, 0)
+	f, err := fs.OpenFile(name, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := f.Write([]byte(text)); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func sizeOn(t testing.TB, fs vfs.FS, name string) int64 {
 	t.Helper()
 	info, err := fs.Lstat(name)

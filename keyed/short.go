@@ -20,29 +20,25 @@ func cutShort(s *session.Session, leaf string) (before string, short bool, err e
 	}
 	var mark marks
 	for e, err := range s.Backward(leaf) {
-		if err != nil {
+		switch {
+		case err != nil:
 			return "", false, err
-		}
-		if mark.Last != "" { // e comes before the part that we have seen
-			if marksOf(e.Extra).Last == mark.Last {
-				continue
+		case mark.Last == "" && e.Type == session.TypeGap:
+		case mark.Last == "":
+			if mark = marksOf(e.Extra); mark.Last == "" {
+				return "", false, nil // the path ends with something else
 			}
+			if _, err := s.Entry(mark.Last); errors.Is(err, session.ErrNotExist) || errors.Is(err, session.ErrCorrupt) {
+				return mark.Before, true, nil
+			} else if err != nil {
+				return "", false, err
+			}
+		case marksOf(e.Extra).Last != mark.Last: // it should be what they were written after
 			return mark.Before, mark.Anew || e.ID != mark.Before, nil
-		}
-		if e.Type == session.TypeGap {
-			continue
-		}
-		if mark = marksOf(e.Extra); mark.Last == "" {
-			return "", false, nil // the path ends with something else
-		}
-		if _, err := s.Entry(mark.Last); errors.Is(err, session.ErrNotExist) || errors.Is(err, session.ErrCorrupt) {
-			return mark.Before, true, nil
-		} else if err != nil {
-			return "", false, err
 		}
 	}
 	if mark.Last != "" {
-		return mark.Before, !mark.Anew && mark.Before != "", nil
+		return "", false, nil // they are all that there is
 	}
 	// So much is damaged that the path leads nowhere. It was the last thing written, so it
 	// began after whatever comes before it in the log.
