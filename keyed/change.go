@@ -93,7 +93,7 @@ type cut struct {
 // context can be what is wanted with a compaction, that is one; otherwise the conversation
 // begins anew beside the old one, with copies of what is kept.
 func (c *cut) apply(v view) (view, []session.Entry) {
-	next := view{cut: true, summary: c.summary, cleared: v.openBefore(c.from, c.follow), updated: c.at}
+	next := view{summary: c.summary, cleared: v.openBefore(c.from, c.follow), updated: c.at}
 	first, fits := v.firstKept(c.from)
 	var systems, prompts []item
 	for i, it := range v.items[:c.from] {

@@ -148,22 +148,14 @@ func (c *chat) moveTo(to *chat) error {
 // done so.
 func (c *chat) copyTo(to *chat) error {
 	err := to.open()
-	if errors.Is(err, session.ErrNotExist) {
-		err = c.createCopy(to)
-	} else if err == nil {
-		err = c.mustBegin(to)
-	}
-	return err
-}
-
-func (c *chat) createCopy(to *chat) error {
-	st, err := c.manager.store()
-	if err != nil {
+	if err == nil {
+		return c.mustBegin(to)
+	} else if !errors.Is(err, session.ErrNotExist) {
 		return err
 	}
 	header := c.session.Header()
 	header.ID, header.Key = to.id, to.key
-	to.session, err = c.session.Fork(c.ctx, st, &session.ForkOptions{Header: &header, Options: to.options()})
+	to.session, err = c.session.Fork(c.ctx, c.session.Store(), &session.ForkOptions{Header: &header, Options: to.options()})
 	return err
 }
 

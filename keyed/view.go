@@ -16,7 +16,6 @@ type view struct {
 	items    []item
 	stays    int    // how many items are from before the cut and stay anyway
 	kept     string // the entry at the cut; "" if nothing is kept or nothing was cut
-	cut      bool   // a compaction is in force
 	messages int    // in all items
 	bytes    int    // in all items, roughly
 	summary  string
@@ -59,7 +58,7 @@ func viewOf(c *session.Context, updated time.Time) view {
 }
 
 func (v *view) compact(e *session.Entry) {
-	v.cut, v.kept, v.summary = true, e.Compaction.FirstKeptEntryID, e.Compaction.Summary
+	v.kept, v.summary = e.Compaction.FirstKeptEntryID, e.Compaction.Summary
 	v.cleared = marksOf(e.Extra).OpenCalls
 }
 
@@ -206,7 +205,7 @@ func (v view) cutAt(at int) int {
 // nothing is kept. ok is false if the view would begin with a tool result, which no
 // context may; then its messages must be recorded again.
 func (v view) firstKept(from int) (id string, ok bool) {
-	if v.cut && v.kept != "" && from <= v.stays && from < len(v.items) {
+	if v.kept != "" && from <= v.stays && from < len(v.items) {
 		return v.kept, true // the cut stays where it is
 	}
 	for _, it := range v.items[max(from, v.stays):] {
