@@ -126,6 +126,19 @@ func BenchmarkGetHistory(b *testing.B) {
 	}
 }
 
+// BenchmarkSummarise cuts an ever longer conversation before an answer, whose question a
+// compaction would keep.
+func BenchmarkSummarise(b *testing.B) {
+	m := open(b, keyed.Options{})
+	b.ReportAllocs()
+	for b.Loop() {
+		m.AddMessage(key, "user", said)
+		m.AddMessage(key, "assistant", said)
+		m.SetSummary(key, "what was said")
+		m.TruncateHistory(key, 21)
+	}
+}
+
 // BenchmarkLoad opens a conversation of 20 messages with ever more before them.
 func BenchmarkLoad(b *testing.B) {
 	for _, before := range []int{0, 1000, 10_000} {
