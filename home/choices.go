@@ -16,6 +16,8 @@ func Choices(request reflect.Type, field string) []string {
 	switch request {
 	case reflect.TypeFor[ListRequest]():
 		return map[string][]string{"sort": asTexts(sorts), "relation": relations}[field]
+	case reflect.TypeFor[ShelfRequest]():
+		return map[string][]string{"sort": asTexts(sorts)}[field]
 	case reflect.TypeFor[RateRequest]():
 		return map[string][]string{"rating": {Good, Bad}}[field]
 	case reflect.TypeFor[FindRequest]():

@@ -133,6 +133,7 @@ func listOperations() []*Operation {
 	turns := func(h *Home) *Turns { return h.Turns }
 	return []*Operation{
 		unary(Read, "sessions.list", "GET /v1/sessions", "List conversations, page by page.", sessions, (*Sessions).List),
+		unary(Read, "sessions.shelf", "GET /v1/shelf", "List conversations in groups, for somebody who scrolls through them.", sessions, (*Sessions).Shelf),
 		unary(Write, "sessions.create", "POST /v1/sessions", "Create a session.", sessions, (*Sessions).Create),
 		unary(Read, "sessions.get", "GET /v1/sessions/{session}", "Describe a conversation.", sessions, (*Sessions).Get),
 		unary(Read, "sessions.card", "GET /v1/sessions/{session}/card", "Say what is needed to take up a conversation again.", sessions, (*Sessions).Card),

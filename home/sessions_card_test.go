@@ -141,36 +141,6 @@ func appendTo(t *testing.T, h *home.Home, id string, e *session.Entry) {
 	}
 }
 
-// A list as it is says what was known when the index was last brought up to date.
-func TestListAsItIs(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	count := func(r home.ListRequest) int {
-		t.Helper()
-		h, err := home.Open(t.Context(), dir, &home.Options{Create: true})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer h.Close()
-		l, err := h.Sessions.List(t.Context(), r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return len(l.Sessions)
-	}
-	keep(t, dir, "one", 1, "hello")
-	if n := count(home.ListRequest{AsIs: true}); n != 1 { // nothing was known yet
-		t.Errorf("%d sessions at first", n)
-	}
-	keep(t, dir, "two", 1, "hello")
-	if n := count(home.ListRequest{AsIs: true}); n != 1 {
-		t.Errorf("%d sessions as it is", n)
-	}
-	if n := count(home.ListRequest{}); n != 2 {
-		t.Errorf("%d sessions", n)
-	}
-}
-
 // Forks are under their parents, and sessions in which nothing was said are left out, if the
 // caller wants a list of what there is at all; each row says how many are under it.
 func TestListOfRoots(t *testing.T) {

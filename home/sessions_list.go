@@ -89,7 +89,6 @@ type ListRequest struct {
 	Roots bool `json:"roots,omitempty"` // leave out forks whose parent is there, too
 	Cost  bool `json:"cost,omitempty"`  // say what each cost
 	Total bool `json:"total,omitempty"` // say how many there are on all pages
-	AsIs  bool `json:"as_is,omitempty"` // answer at once from what is known, without looking for what is new
 
 	// Filters. The zero value of each lets everything pass.
 
@@ -237,7 +236,7 @@ func (s *Sessions) list(ctx context.Context, r ListRequest) (*ListResult, error)
 	if err != nil {
 		return nil, err
 	}
-	ix, err := s.home.listedIndex(ctx, r.AsIs)
+	ix, err := s.home.index(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -281,17 +280,6 @@ func (s *Sessions) list(ctx context.Context, r ListRequest) (*ListResult, error)
 		result.Unknown, err = ix.UnknownFilters(ctx, o)
 	}
 	return result, err
-}
-
-// listedIndex returns the index for a list: as it is if that is enough, and if it has had all
-// sessions at some time.
-func (h *Home) listedIndex(ctx context.Context, asIs bool) (*index.Index, error) {
-	if asIs && h.remote == nil {
-		if ix, err := h.openedIndex(ctx); err == nil && ix.IsComplete(ctx) {
-			return ix, nil
-		}
-	}
-	return h.index(ctx)
 }
 
 // spent returns what a conversation cost.

@@ -232,3 +232,16 @@ func TestActivityDatesASession(t *testing.T) {
 		t.Errorf("said at %v, but %+v, %v", said, page, err)
 	}
 }
+
+// What is said about an unknown filter has filters as they would be typed.
+func TestUnknownFiltersAreSaidAsTheyAreTyped(t *testing.T) {
+	t.Parallel()
+	near := index.Unknown{Filter: "tag", Value: "gadren", DidYouMean: []string{"garden", "big garden"}}
+	if got, want := near.Text(nil), `no session has tag:gadren; did you mean: tag:garden, tag:"big garden"`; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	known := index.Unknown{Filter: "tag", Value: "x y", Known: []string{"garden"}}
+	if got, want := known.Text(func(filter string) string { return "<" + filter + ">" }), `no session has <tag:x y>; there are: <tag:garden>`; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}

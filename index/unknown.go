@@ -18,6 +18,33 @@ type Unknown struct {
 	Known      []string `json:"known,omitempty"`        // if none is near: some existing values, the most frequent first
 }
 
+// Text says that no session has the value, and which ones there are or may have been meant. quote
+// writes a filter as the reader would type it; nil writes it as in a query.
+func (u Unknown) Text(quote func(filter string) string) string {
+	filters := func(values ...string) string {
+		list := make([]string, len(values))
+		for i, value := range values {
+			switch {
+			case quote != nil:
+				list[i] = quote(u.Filter + ":" + value)
+			case strings.Contains(value, " "):
+				list[i] = u.Filter + `:"` + value + `"`
+			default:
+				list[i] = u.Filter + ":" + value
+			}
+		}
+		return strings.Join(list, ", ")
+	}
+	text := "no session has " + filters(u.Value)
+	switch {
+	case len(u.DidYouMean) > 0:
+		text += "; did you mean: " + filters(u.DidYouMean...)
+	case len(u.Known) > 0:
+		text += "; there are: " + filters(u.Known...)
+	}
+	return text
+}
+
 // maxKnown is how many values are listed if none is near.
 const maxKnown = 8
 

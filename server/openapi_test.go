@@ -78,6 +78,7 @@ var requests = []struct{ operation, path, body string }{
 	{"transfer.import", "/v1/import?format=claude-code", transcript + "\n"},
 	{"sessions.list", "/v1/sessions?all=true&limit=2&tags=animals", ""},
 	{"sessions.list", "/v1/sessions", ""},
+	{"sessions.shelf", "/v1/shelf?limit=2&cost=true&total=true&now=2026-03-14T10:00:00%2B01:00", ""},
 	{"sessions.create", "/v1/sessions", `{"title": "Eels", "key": "eels", "cwd": "/eels"}`},
 	{"sessions.get", "/v1/sessions/S", ""},
 	{"sessions.card", "/v1/sessions/S/card", ""},

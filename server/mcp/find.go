@@ -116,18 +116,10 @@ func nothingFound(a *answer, r *home.FindResult, skipped int) *answer {
 		a.add("did you mean: " + query)
 	}
 	for _, u := range r.Unknown {
-		a.add(unknownText(u))
+		a.add(u.Text(nil))
 	}
 	a.advise("Try fewer or other words, or list the sessions with recent_sessions.")
 	return a
-}
-
-func unknownText(u home.UnknownFilter) string {
-	text := fmt.Sprintf("no session has %s:%s", u.Filter, u.Value)
-	if near := slices.Concat(u.DidYouMean, u.Known); len(near) > 0 {
-		text += "; there is " + strings.Join(near, ", ")
-	}
-	return text
 }
 
 // addHits adds as many of the hits as there is room for, and returns how many. Those of a
@@ -214,7 +206,7 @@ func (f *face) recent(ctx context.Context, r recentRequest) (*answer, error) {
 	if shown == 0 {
 		a.head = "No sessions."
 		for _, u := range found.Unknown {
-			a.add(unknownText(u))
+			a.add(u.Text(nil))
 		}
 		return a, nil
 	}

@@ -84,10 +84,10 @@ function All(p: Props & { filter: string, onClear: () => void }) {
 
 const addressOf = (r: Shelved) => path`/s/${r.s.id}`
 
-function SessionRow({ r: { s, depth, group, first }, by, here, marked, open, fold }: { r: Shelved, by: string, here: boolean, marked: boolean, open: boolean, fold: () => void }) {
+function SessionRow({ r: { s, depth, first }, by, here, marked, open, fold }: { r: Shelved, by: string, here: boolean, marked: boolean, open: boolean, fold: () => void }) {
   const below = s.forks + s.subagents
-  return <div class={`session${here ? " current" : ""}${marked ? " marked" : ""}${first && group ? " first" : ""}`}>
-    {first && group && <span class="group" dir="auto">{group}</span>}
+  return <div class={`session${here ? " current" : ""}${marked ? " marked" : ""}${first ? " first" : ""}`}>
+    {first && <span class="group" dir="auto">{by === "project" && !s.pinned && s.cwd || s.group || "all others"}</span>}
     <b dir="auto" style={{ paddingLeft: `${Math.min(depth, 8)}rem` }}>{depth > 0 && <small>{s.relation} </small>}
       {below > 0 && <span class="fold" title={`${counted(s.forks, "fork")}, ${counted(s.subagents, "subagent")} (Space)`} onClick={(e) => { e.preventDefault(); e.stopPropagation(); fold() }}>{open ? "▾" : `▸${below}`} </span>}
       {s.pinned && "★ "}{s.title || "untitled"}</b><time title={exact(s.updated)}>{ago(s.updated)}</time>

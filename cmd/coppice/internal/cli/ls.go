@@ -134,21 +134,7 @@ func (a *app) runLs(cmd *cobra.Command, f *lsFlags, args []string) error {
 // sayUnknown says which filters were in vain, and what may have been meant.
 func (a *app) sayUnknown(unknown []home.UnknownFilter) {
 	for _, u := range unknown {
-		filters := func(values []string) string {
-			list := make([]string, len(values))
-			for i, value := range values {
-				list[i] = plain.ShellWord(u.Filter + ":" + value)
-			}
-			return strings.Join(list, ", ")
-		}
-		hint := ""
-		switch {
-		case len(u.DidYouMean) > 0:
-			hint = "; did you mean: " + filters(u.DidYouMean)
-		case len(u.Known) > 0:
-			hint = "; there are: " + filters(u.Known)
-		}
-		a.say("no session has %s%s", filters([]string{u.Value}), hint)
+		a.say("%s", u.Text(plain.ShellWord))
 	}
 }
 

@@ -261,6 +261,7 @@ var story = []struct{ op, request, keep string }{
 	{"sessions.get", `{"session":"zoo:1"}`, ""},
 	{"sessions.list", `{"limit":5}`, ""},
 	{"sessions.list", `{"sort":"colour"}`, ""},
+	{"sessions.shelf", `{"by_project":true,"cost":true,"now":"2026-03-14T10:00:00+01:00"}`, ""},
 	{"sessions.fork", `{"session":"$s","at":"$q"}`, "session:f"},
 	{"sessions.list", `{"relation":"fork"}`, ""},
 	{"search.find", `{"query":"otters role:user"}`, ""},

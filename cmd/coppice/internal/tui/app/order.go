@@ -14,7 +14,7 @@ import (
 // order is how the sessions are sorted. The zero value has those first in which something was said
 // last.
 type order struct {
-	by      string // as sessions.list has it; "" is the first of orders
+	by      string // as sessions.shelf has it; "" is the first of orders
 	reverse bool
 }
 
@@ -26,11 +26,6 @@ var orderWords = map[string]struct{ key, name, first, last string }{
 	string(index.ByMessages): {"m", "messages", "most messages first", "fewest messages first"},
 	string(index.ByTokens):   {"k", "tokens", "most tokens first", "fewest tokens first"},
 	string(index.BySize):     {"s", "size", "largest first", "smallest first"},
-}
-
-// isByDay reports whether the days follow one another.
-func (o order) isByDay() bool {
-	return o.by == "" || o.by == string(index.ByUpdated) || o.by == string(index.ByCreated)
 }
 
 func (o order) words() string {
@@ -77,7 +72,7 @@ func (s *sessions) whyNotSort() string {
 // askSort asks for another order. The one that is there can be reversed.
 func (s *sessions) askSort() tea.Cmd {
 	var answers []answer
-	for i, by := range home.Choices(reflect.TypeFor[home.ListRequest](), "sort") {
+	for i, by := range home.Choices(reflect.TypeFor[home.ShelfRequest](), "sort") {
 		words, next := orderWords[by], order{by: by}
 		if now := s.order; now.by == by || now.by == "" && i == 0 {
 			next.reverse = !now.reverse

@@ -10,13 +10,14 @@ const (
 // pages has the rows of something long that are on the screen or near it. The others are asked for
 // when one comes near them, page by page.
 type pages[T any] struct {
+	size  int // of a page
 	total int
 	rows  map[int]*T
 	asked map[int]bool // by page
 }
 
-func newPages[T any]() pages[T] {
-	return pages[T]{rows: make(map[int]*T), asked: make(map[int]bool)}
+func newPages[T any](size int) pages[T] {
+	return pages[T]{size: size, rows: make(map[int]*T), asked: make(map[int]bool)}
 }
 
 // at returns a row, or nil if it is not known.
@@ -27,7 +28,7 @@ func (p *pages[T]) put(from int, rows []T) {
 	for i := range rows {
 		p.rows[from+i] = &rows[i]
 	}
-	for page := from / pageRows; page <= (from+len(rows))/pageRows; page++ {
+	for page := from / p.size; page <= (from+len(rows))/p.size; page++ {
 		delete(p.asked, page)
 	}
 }
@@ -35,16 +36,16 @@ func (p *pages[T]) put(from int, rows []T) {
 // want returns the pages that are missing, given which rows are on the screen: those of the screen
 // first, and then those that are next to them. It forgets what is far away.
 func (p *pages[T]) want(first, last int) (missing []int) {
-	from, to := first/pageRows, last/pageRows
+	from, to := first/p.size, last/p.size
 	for _, page := range append(between(from, to), from-1, to+1) {
 		if p.isMissing(page) && !p.asked[page] {
 			p.asked[page] = true
 			missing = append(missing, page)
 		}
 	}
-	if len(p.rows) > (2*keptPages+to-from+2)*pageRows {
+	if len(p.rows) > (2*keptPages+to-from+2)*p.size {
 		maps.DeleteFunc(p.rows, func(i int, _ *T) bool {
-			return i/pageRows < from-keptPages || i/pageRows > to+keptPages
+			return i/p.size < from-keptPages || i/p.size > to+keptPages
 		})
 	}
 	return missing
@@ -58,7 +59,7 @@ func between(from, to int) (numbers []int) {
 }
 
 func (p *pages[T]) isMissing(page int) bool {
-	for i := max(page*pageRows, 0); i < min((page+1)*pageRows, p.total); i++ {
+	for i := max(page*p.size, 0); i < min((page+1)*p.size, p.total); i++ {
 		if p.rows[i] == nil {
 			return true
 		}

@@ -98,7 +98,7 @@ func TestSearchForAFile(t *testing.T) {
 	}
 	d.press("/")
 	d.types("file:pl")
-	d.sees("file:plan.md") // the rest is offered
+	d.sees("/ file:plan.md") // the rest is offered
 	d.press("tab")
 	d.loses("Garden")
 	d.sees("file:plan.md", "1 session", "Wood")

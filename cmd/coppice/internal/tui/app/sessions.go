@@ -17,6 +17,7 @@ type sessions struct {
 	base
 	list   *list.List
 	shelf  *shelf
+	fresh  *shelf           // the one that was asked for last
 	width  int              // of the list
 	rows   map[int][]string // that were drawn since the last message, as if they were not selected
 	marked []string
@@ -32,7 +33,6 @@ type sessions struct {
 
 	asked only // the search or the list
 	sizes only // how many there are
-	total shelfTotal
 	costs only
 	round int           // of looking for what is new
 	news  chan struct{} // has something in it when the home has changed
@@ -42,7 +42,7 @@ type sessions struct {
 }
 
 func newSessions(a *App) *sessions {
-	s := &sessions{base: newBase(a), shelf: &shelf{}, values: make(map[string][]string)}
+	s := &sessions{base: newBase(a), shelf: newShelf(question{}, time.Time{}, false), values: make(map[string][]string)}
 	s.list = list.New(s.row)
 	return s
 }
@@ -167,20 +167,25 @@ func (s *sessions) update(msg tea.Msg) tea.Cmd {
 	case marksGone:
 		s.marked = slices.DeleteFunc(slices.Clone(s.marked), func(id string) bool { return slices.Contains(msg, id) })
 	case *shelf:
+		if msg != s.fresh { // it was overtaken
+			return nil
+		}
 		s.put(msg)
 		if !s.drawn { // it may be old
 			s.drawn = true
 			return tea.Batch(s.moved(), s.load())
 		}
 		return tea.Batch(s.moved(), s.askSize(), s.discover())
-	case *shelfPage:
-		if s.shelf.add(msg) {
+	case *shelfRows:
+		if msg.of == s.shelf {
+			s.shelf.add(msg)
 			s.list.SetCount(s.shelf.count())
 		}
-		return s.moved()
 	case shelfTotal:
-		s.total = msg
-		s.count()
+		if msg.of == s.shelf {
+			s.shelf.total, s.shelf.known = msg.total, true
+			s.list.SetCount(s.shelf.count())
+		}
 	case shelfChildren:
 		s.shelf.unfold(msg.of, msg.found)
 		s.list.SetCount(s.shelf.count())
@@ -212,7 +217,7 @@ func (s *sessions) put(found *shelf) {
 		found.keep(s.shelf)
 	}
 	s.shelf = found
-	s.count()
+	s.list.SetCount(found.count())
 	at := found.find(before)
 	first, _ := s.list.Window()
 	switch {
@@ -227,20 +232,11 @@ func (s *sessions) put(found *shelf) {
 	}
 }
 
-// count tells the list how many rows there are.
-func (s *sessions) count() {
-	if s.total.of == s.shelf {
-		s.shelf.total, s.shelf.known = s.total.total, true
-	}
-	s.list.SetCount(s.shelf.count())
-}
-
 // moved asks for what the screen needs now: sessions that are not in memory, and the card.
 func (s *sessions) moved() tea.Cmd {
 	s.rows = nil
 	var cmds []tea.Cmd
-	first, last := s.list.Window()
-	for _, page := range s.shelf.missing(first, last) {
+	for _, page := range s.shelf.want(s.shelf.window(s.list.Window())) {
 		cmds = append(cmds, s.loadPage(page))
 	}
 	return tea.Batch(append(cmds, s.card.follow(s), s.askCosts())...)
@@ -262,7 +258,7 @@ func (s *sessions) keys() []key {
 		keys = append(keys, k)
 	}
 	open := key{keys: []string{"enter"}, help: "open", why: nothing, do: s.openSelected}
-	if _, isList := asList(s.text(), s.Now()); s.inBox && isList { // nothing was looked for in them
+	if s.inBox && isList(s.text(), s.Now()) { // nothing was looked for in them
 		open = key{keys: []string{"enter"}, help: "to the list", do: s.leaveBox}
 	}
 	keys = append(keys, open)

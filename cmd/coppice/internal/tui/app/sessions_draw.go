@@ -78,12 +78,7 @@ func (s *sessions) boxRow(width int) (string, int) {
 // size says how many sessions there are.
 func (s *sessions) size() string {
 	f := s.shelf
-	n := len(f.fixed) + f.total
-	if f.isSearch {
-		n = f.total
-	} else if f.question.byProject {
-		n = len(f.fixed)
-	}
+	n := f.total
 	words := render.Counted(n, "session", "sessions")
 	switch {
 	case f.isSearch && f.cut && n > 0:
@@ -124,16 +119,13 @@ func (s *sessions) emptyRows() []string {
 	return rows
 }
 
-// groupOf returns the group of a row: the day, unless it has another one.
+// groupOf returns the group of a row: the words for the order, if that has no groups.
 func (s *sessions) groupOf(row *sessionRow) string {
 	if row == nil || row.hit != nil {
 		return ""
 	}
-	if row.group != "" {
-		return row.group
-	}
-	if s.shelf.question.order.isByDay() {
-		return dayOf(s.timeOf(row), s.Now())
+	if row.Group != "" {
+		return row.Group
 	}
 	return s.shelf.question.order.words()
 }
@@ -146,29 +138,14 @@ func (s *sessions) timeOf(row *sessionRow) time.Time {
 	return row.Updated
 }
 
-// dayOf returns the day of a time; of those that are long ago the month says enough.
-func dayOf(at, now time.Time) string {
-	at, now = at.Local(), now.Local()
-	day := func(t time.Time) string { return t.Format(time.DateOnly) }
-	switch {
-	case day(at) == day(now):
-		return "today"
-	case day(at) == day(now.AddDate(0, 0, -1)):
-		return "yesterday"
-	case now.Sub(at) < 7*24*time.Hour && now.After(at):
-		return at.Format("Monday, 2 January")
-	}
-	return at.Format("January 2006")
-}
-
 // hasHeader reports whether a row begins a group.
 func (s *sessions) hasHeader(i int) bool {
 	at, under := s.shelf.resolve(i)
-	row := s.shelf.plainRow(at)
+	row := s.shelf.at(at)
 	if under != nil || row == nil || row.hit != nil {
 		return false
 	}
-	return at == 0 || s.groupOf(s.shelf.plainRow(at-1)) != s.groupOf(row)
+	return at == 0 || s.groupOf(s.shelf.at(at-1)) != s.groupOf(row)
 }
 
 // row draws a session, with the name of its group if it is the first of it. The list asks for a
@@ -248,7 +225,7 @@ func (s *sessions) line(st style, row *sessionRow) string {
 	if s.width >= 60 {
 		columns = append(columns, column{text: row.Agent, width: 11, colour: terminal.Cyan})
 	}
-	if s.width >= 76 && (row.group == "" || row.group == "pinned") {
+	if s.width >= 76 && (!s.shelf.question.byProject || row.Pinned || row.depth > 0) {
 		columns = append(columns, column{text: row.Project, width: 12, colour: terminal.Blue})
 	}
 	if row.hit == nil {

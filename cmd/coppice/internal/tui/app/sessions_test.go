@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	tea "charm.land/bubbletea/v2"
+
 	"github.com/coppice-dev/coppice/cmd/coppice/internal/tui/app"
 	"github.com/coppice-dev/coppice/home"
 	"github.com/coppice-dev/coppice/session"
@@ -104,7 +106,7 @@ func TestSearchAsYouType(t *testing.T) {
 	}
 	d.press("/")
 	d.types("tag:f")
-	d.until("a suggestion", func(screen string) bool { return strings.Contains(screen, "tag:food") })
+	d.until("a suggestion", func(screen string) bool { return strings.Contains(screen, "/ tag:food") })
 	d.press("tab")
 	d.loses("Garden")
 	d.sees("tag:food", "Kitchen")
@@ -114,6 +116,26 @@ func TestSearchAsYouType(t *testing.T) {
 	d.press("/")
 	d.types("nothing:here \"")
 	d.fits(columns, rows)
+}
+
+// TestAnswersThatAreOvertakenAreDropped groups twice, and hears the first answer last.
+func TestAnswersThatAreOvertakenAreDropped(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	talk(t, h, "Garden", "hello")
+	d := drive(t, h)
+	d.sees("today", "Garden")
+	regroup := func() tea.Msg {
+		var ask tea.Cmd
+		d.app, ask = d.app.Update(tea.KeyPressMsg{Code: 'b', Text: "b"})
+		return ask()
+	}
+	byProject := regroup()
+	d.handle(regroup())
+	d.handle(byProject)
+	if screen := d.screen(); !strings.Contains(screen, "today") {
+		t.Errorf("it is grouped by project:\n%s", screen)
+	}
 }
 
 // TestListIsLive sees a session that another program begins, and what it says.

@@ -1,49 +1,51 @@
 package app
 
 import (
-	"iter"
+	"context"
+	"errors"
+	"maps"
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/coppice-dev/coppice/home"
+	"github.com/coppice-dev/coppice/session"
 )
 
-// shelf is a list of sessions of which only some are in memory: those that are always there (the
-// pinned ones, those of a search, or those of a grouping), and some pages of the others. Below a
-// session that was unfolded come those that came from it.
+// shelf is a list of sessions, as the home orders them or as a search finds them. Below a session
+// that was unfolded come those that came from it.
 //
 // A shelf is filled beside the UI, and then belongs to it.
 type shelf struct {
-	question question
-	request  home.ListRequest
-	isSearch bool
-	fixed    []sessionRow
-	pages    map[int]*shelfPage
-	asking   map[int]bool
-	total    int  // of the sessions that are not fixed or, in a search, of all hits
-	known    bool // total is right; otherwise there are at least so many
-	cut      bool // there are more than the list can have
-	across   bool // no text has all that is searched for, but each session has it in several
-	nothing  []string
-	open     map[string][]home.SessionInfo // by the session that was unfolded
-	spots    []spot
+	question          question
+	now               time.Time // when it was asked for
+	isSearch          bool
+	pages[sessionRow]          // without what is unfolded
+	known             bool     // total is right; otherwise there are at least so many
+	cut               bool     // there are more than the list can have
+	across            bool     // no text has all that is searched for, but each session has it in several
+	nothing           []string // why there are none
+	open              map[string][]home.SessionInfo
+	spots             []spot
 }
 
 // sessionRow is a session in the list.
 type sessionRow struct {
-	home.SessionInfo
+	home.ShelfRow
 	hit   *home.Hit
-	group string // its group, if that is not the day
-	depth int    // 0: it is not below another one
+	depth int // 0: it is not below another one
 }
 
-// shelfPage is a page of the sessions that are not fixed, or of a search.
-type shelfPage struct {
-	of       *shelf
-	n        int
-	sessions []home.SessionInfo
-	more     bool
-	unknown  []home.UnknownFilter
-	hits     *home.FindResult
+// shelfRows are rows that were read.
+type shelfRows struct {
+	of      *shelf
+	from    int
+	rows    []sessionRow
+	total   int
+	known   bool
+	cut     bool
+	across  bool
+	nothing []string
 }
 
 // spot is where rows come in that belong to the one before.
@@ -52,138 +54,138 @@ type spot struct {
 	rows []sessionRow
 }
 
-const keptOnShelf = 12
+func newShelf(q question, now time.Time, isSearch bool) *shelf {
+	size := pageRows
+	if isSearch {
+		size = foundAtATime
+	}
+	return &shelf{question: q, now: now, isSearch: isSearch, pages: newPages[sessionRow](size)}
+}
 
-// add puts a page on the shelf, and reports whether it belongs there.
-func (f *shelf) add(p *shelfPage) bool {
-	if p.of != f {
-		return false
+// read fills a shelf with the rows that are on the screen, and returns the message with it.
+func (f *shelf) read(ctx context.Context, h *home.Home, first, last int, asIs bool) any {
+	from := first / f.size * f.size
+	found, err := f.ask(ctx, h, home.ShelfRequest{From: from, Limit: (last/f.size+1)*f.size - from, AsIs: asIs})
+	switch {
+	case err == nil:
+		f.add(found)
+	case errors.Is(err, context.Canceled) || !errors.Is(err, session.ErrInvalid) && home.KindOf(err) != home.KindInvalid:
+		return err
+	default: // a query that is still being typed may make no sense yet
+		f.nothing, f.known = []string{err.Error()}, true
 	}
-	delete(f.asking, p.n)
-	if p.hits != nil {
-		if p.n == len(f.fixed) {
-			f.addHits(p.hits)
-		}
-		return true
+	return f
+}
+
+// ask reads rows of a shelf. r says which, and what is asked about them.
+func (f *shelf) ask(ctx context.Context, h *home.Home, r home.ShelfRequest) (*shelfRows, error) {
+	if f.isSearch {
+		return f.search(ctx, h, r)
 	}
-	if f.pages == nil {
-		f.pages = make(map[int]*shelfPage)
+	q := f.question
+	r.Filter, r.ByProject, r.Empty, r.Sort, r.Reverse, r.Now = q.text, q.byProject, q.withEmpty, q.order.by, q.order.reverse, f.now
+	found, err := h.Sessions.Shelf(ctx, r)
+	if err != nil {
+		return nil, err
 	}
-	f.pages[p.n] = p
-	if end := p.n*pageSize + len(p.sessions); !f.known || !p.more {
-		f.total = max(f.total, end)
-		if p.more {
-			f.total = max(f.total, end+1)
-		} else {
-			f.total, f.known = end, true
-		}
+	rows := &shelfRows{of: f, from: r.From, total: found.Count, known: found.Counted, cut: found.Cut, nothing: unknownWords(found.Unknown)}
+	for i := range found.Rows {
+		rows.rows = append(rows.rows, sessionRow{ShelfRow: found.Rows[i]})
 	}
-	if len(f.fixed) == 0 && f.total == 0 {
-		f.nothing = f.wordsFor(p.unknown)
+	return rows, nil
+}
+
+// search finds sessions by what was said in them.
+func (f *shelf) search(ctx context.Context, h *home.Home, r home.ShelfRequest) (*shelfRows, error) {
+	found, err := h.Search.Find(ctx, home.FindRequest{Query: f.question.text, BySession: true, Limit: r.Limit, Offset: r.From})
+	if err != nil {
+		return nil, err
 	}
-	for n := range f.pages { // those that are far away
-		if len(f.pages) > keptOnShelf && (n < p.n-keptOnShelf/2 || n > p.n+keptOnShelf/2) {
-			delete(f.pages, n)
-		}
+	rows := &shelfRows{of: f, from: r.From, total: found.Matches, known: true, cut: found.Bounded, across: found.Across, nothing: unknownWords(found.Unknown)}
+	for _, words := range found.DidYouMean {
+		rows.nothing = append(rows.nothing, "did you mean: "+words)
 	}
+	for _, name := range found.NotFilters {
+		rows.nothing = append(rows.nothing, name+": is not a filter; there are "+strings.Join(searchFilters, ", "))
+	}
+	for i := range found.Hits {
+		hit := &found.Hits[i]
+		rows.rows = append(rows.rows, sessionRow{hit: hit, ShelfRow: home.ShelfRow{SessionInfo: home.SessionInfo{
+			ID: hit.Session, Title: hit.Title, CWD: hit.CWD, Agent: hit.Agent, Project: hit.Project, Updated: hit.Updated,
+		}}})
+	}
+	return rows, nil
+}
+
+// unknownWords says why nothing passes filters.
+func unknownWords(unknown []home.UnknownFilter) (words []string) {
+	for _, u := range unknown {
+		words = append(words, u.Text(nil))
+	}
+	return words
+}
+
+// add puts rows on the shelf that they were read for.
+func (f *shelf) add(found *shelfRows) {
+	f.put(found.from, found.rows)
+	switch {
+	case found.known:
+		f.total, f.known = found.total, true
+	case !f.known:
+		f.total = max(f.total, found.total)
+	}
+	f.cut, f.across, f.nothing = found.cut, found.across, found.nothing
 	f.place()
-	return true
 }
 
 // keep takes over what is still right from the shelf before, which answered the same question.
 func (f *shelf) keep(old *shelf) {
 	f.open = old.open
-	costs := make(shelfCosts)
-	for row := range old.all() {
-		costs[row.ID] = sessionCost{row.Updated, row.Cost}
+	before := make(map[string]bool)
+	for _, row := range old.rows {
+		before[row.ID] = true
 	}
 	if old.known && !f.known {
-		f.total = max(old.total, f.total)
-		f.known = slices.Equal(f.ids(), old.ids()) // probably no other has come or gone either
+		f.total, f.known = max(old.total, f.total), true // probably no other has come or gone either
+		for _, row := range f.rows {
+			f.known = f.known && before[row.ID]
+		}
 	}
-	f.price(costs)
+	f.price(slices.Collect(maps.Values(old.rows)))
 	f.place()
-}
-
-// ids returns the sessions at the beginning.
-func (f *shelf) ids() (ids []string) {
-	for i := range f.fixed {
-		ids = append(ids, f.fixed[i].ID)
-	}
-	if p := f.pages[0]; p != nil {
-		for i := range p.sessions {
-			ids = append(ids, p.sessions[i].ID)
-		}
-	}
-	return ids
-}
-
-// all yields the sessions in memory that can have a cost.
-func (f *shelf) all() iter.Seq[*home.SessionInfo] {
-	return func(yield func(*home.SessionInfo) bool) {
-		for i := range f.fixed {
-			if !yield(&f.fixed[i].SessionInfo) {
-				return
-			}
-		}
-		for _, p := range f.pages {
-			for i := range p.sessions {
-				if !yield(&p.sessions[i]) {
-					return
-				}
-			}
-		}
-	}
 }
 
 // price fills in what sessions cost, unless they have changed since the cost was added up. A cost
 // that is newer than the list is fine; insisting on the same moment would mean asking for a busy
 // session's cost forever.
-func (f *shelf) price(costs shelfCosts) {
-	for info := range f.all() {
-		if c, ok := costs[info.ID]; ok && !c.updated.Before(info.Updated) {
-			info.Cost = c.cost
+func (f *shelf) price(rows []*sessionRow) {
+	costs := make(map[string]*sessionRow)
+	for _, row := range rows {
+		costs[row.ID] = row
+	}
+	for _, row := range f.rows {
+		if c := costs[row.ID]; c != nil && c.Cost != nil && !c.Updated.Before(row.Updated) {
+			row.Cost = c.Cost
 		}
 	}
 }
 
-// unpriced returns requests for sessions among some rows of which it is not known what they cost.
-func (f *shelf) unpriced(first, last int) (requests []home.ListRequest) {
-	isUnpriced := func(info home.SessionInfo) bool { return info.Cost == nil }
-	inFixed := slices.ContainsFunc(f.fixed, func(r sessionRow) bool { return isUnpriced(r.SessionInfo) })
-	switch {
-	case f.isSearch:
-		return nil
-	case inFixed && f.question.byProject:
-		requests = append(requests, f.groupRequest())
-	case inFixed:
-		requests = append(requests, f.pinnedRequest())
-	}
-	for _, n := range f.pagesOf(first, last) {
-		if p := f.pages[n]; p != nil && slices.ContainsFunc(p.sessions, isUnpriced) {
-			requests = append(requests, f.pageRequest(n))
+// isUnpriced reports whether it is not known what some sessions cost.
+func (f *shelf) isUnpriced(first, last int) bool {
+	for i := first; i <= last; i++ {
+		if row := f.at(i); row != nil && row.Cost == nil && !f.isSearch {
+			return true
 		}
 	}
-	return requests
+	return false
 }
 
 // place finds out where the unfolded sessions are.
 func (f *shelf) place() {
 	f.spots = nil
-	if len(f.open) == 0 {
-		return
-	}
-	look := func(at int, id string) {
-		if rows := f.below(id, 1, nil); len(rows) > 0 {
+	for at, row := range f.rows {
+		if rows := f.below(row.ID, 1, nil); len(rows) > 0 {
 			f.spots = append(f.spots, spot{at, rows})
-		}
-	}
-	for i := range f.fixed {
-		look(i, f.fixed[i].ID)
-	}
-	for n, p := range f.pages {
-		for i := range p.sessions {
-			look(len(f.fixed)+n*pageSize+i, p.sessions[i].ID)
 		}
 	}
 	slices.SortFunc(f.spots, func(a, b spot) int { return a.at - b.at })
@@ -196,7 +198,7 @@ func (f *shelf) below(id string, depth int, above []string) (rows []sessionRow) 
 		return nil
 	}
 	for _, info := range f.open[id] {
-		rows = append(rows, sessionRow{SessionInfo: info, depth: depth})
+		rows = append(rows, sessionRow{ShelfRow: home.ShelfRow{SessionInfo: info}, depth: depth})
 		rows = append(rows, f.below(info.ID, depth+1, append(slices.Clip(above), id))...)
 	}
 	return rows
@@ -217,25 +219,19 @@ func (f *shelf) fold(id string) {
 	f.place()
 }
 
-// count returns how many rows there are.
-func (f *shelf) count() int {
-	n := f.plain()
+// shownAt returns the place of a row among all, with what is unfolded before it.
+func (f *shelf) shownAt(at int) int {
+	n := at
 	for _, s := range f.spots {
-		n += len(s.rows)
+		if s.at < at {
+			n += len(s.rows)
+		}
 	}
 	return n
 }
 
-// plain is count without what is unfolded.
-func (f *shelf) plain() int {
-	if f.isSearch {
-		if len(f.fixed) < f.total {
-			return len(f.fixed) + 1
-		}
-		return len(f.fixed)
-	}
-	return len(f.fixed) + f.total
-}
+// count returns how many rows there are, with what is unfolded.
+func (f *shelf) count() int { return f.shownAt(f.total) }
 
 // row returns a row, or nil if it is not in memory.
 func (f *shelf) row(i int) *sessionRow {
@@ -243,7 +239,7 @@ func (f *shelf) row(i int) *sessionRow {
 	if under != nil {
 		return under
 	}
-	return f.plainRow(at)
+	return f.at(at)
 }
 
 // resolve returns the place of a row without what is unfolded, or the row if it is.
@@ -259,91 +255,24 @@ func (f *shelf) resolve(i int) (at int, under *sessionRow) {
 	return i, nil
 }
 
-func (f *shelf) plainRow(at int) *sessionRow {
-	if at < 0 {
-		return nil
-	}
-	if at < len(f.fixed) {
-		return &f.fixed[at]
-	}
-	at -= len(f.fixed)
-	if p := f.pages[at/pageSize]; p != nil && at%pageSize < len(p.sessions) {
-		return &sessionRow{SessionInfo: p.sessions[at%pageSize]}
-	}
-	return nil
+// window returns the places of some rows without what is unfolded.
+func (f *shelf) window(first, last int) (from, to int) {
+	from, _ = f.resolve(first)
+	to, _ = f.resolve(max(last, first))
+	return from, to
 }
 
 // find returns the place of a session among the rows in memory, or -1.
 func (f *shelf) find(id string) int {
-	before := 0 // unfolded rows
-	spots := f.spots
-	is := func(at int, row *sessionRow) int {
+	for at, row := range f.rows {
 		if row.ID == id {
-			return at + before
-		}
-		if len(spots) > 0 && spots[0].at == at {
-			for k := range spots[0].rows {
-				if spots[0].rows[k].ID == id {
-					return at + before + 1 + k
-				}
-			}
-			before += len(spots[0].rows)
-			spots = spots[1:]
-		}
-		return -1
-	}
-	for i := range f.fixed {
-		if at := is(i, &f.fixed[i]); at >= 0 {
-			return at
+			return f.shownAt(at)
 		}
 	}
-	pages := make([]int, 0, len(f.pages))
-	for n := range f.pages {
-		pages = append(pages, n)
-	}
-	slices.Sort(pages)
-	for _, n := range pages {
-		for i := range f.pages[n].sessions {
-			if at := is(len(f.fixed)+n*pageSize+i, &sessionRow{SessionInfo: f.pages[n].sessions[i]}); at >= 0 {
-				return at
-			}
+	for _, s := range f.spots {
+		if i := slices.IndexFunc(s.rows, func(row sessionRow) bool { return row.ID == id }); i >= 0 {
+			return f.shownAt(s.at) + 1 + i
 		}
 	}
 	return -1
-}
-
-// pagesOf returns the pages on which some rows are.
-func (f *shelf) pagesOf(first, last int) (pages []int) {
-	at, _ := f.resolve(first)
-	to, _ := f.resolve(last)
-	for n := max(at-len(f.fixed), 0) / pageSize; n <= max(to-len(f.fixed), 0)/pageSize; n++ {
-		pages = append(pages, n)
-	}
-	return pages
-}
-
-// missing returns the pages that the screen needs, or will need next, and notes that they are
-// asked for.
-func (f *shelf) missing(first, last int) (pages []int) {
-	if f.asking == nil {
-		f.asking = make(map[int]bool)
-	}
-	if f.isSearch {
-		if n := len(f.fixed); n < f.total && last >= n-foundAtATime/2 && !f.asking[n] {
-			f.asking[n] = true
-			pages = []int{n}
-		}
-		return pages
-	}
-	if f.pages == nil {
-		return nil // it is grouped, or nothing was read yet
-	}
-	ahead := pageSize / 4
-	for _, n := range f.pagesOf(max(first-ahead, 0), last+ahead) {
-		if n*pageSize < f.total && f.pages[n] == nil && !f.asking[n] {
-			f.asking[n] = true
-			pages = append(pages, n)
-		}
-	}
-	return pages
 }

@@ -50,7 +50,7 @@ type transcript struct {
 // newTranscript shows a conversation, and in it an entry; "" is its end.
 func newTranscript(a *App, session, at string) *transcript {
 	r := &transcript{
-		base: newBase(a), id: session, at: at, pages: newPages[home.Row](), open: make(map[string]bool),
+		base: newBase(a), id: session, at: at, pages: newPages[home.Row](pageRows), open: make(map[string]bool),
 		drawn: make(map[int][]string), tools: terminal.Folded, thinking: terminal.Folded,
 	}
 	r.list = list.New(r.item)
@@ -224,7 +224,7 @@ func (r *transcript) update(msg tea.Msg) tea.Cmd {
 func (r *transcript) begin(msg *opened) {
 	result, at := msg.result, msg.at
 	wasKnown, before := r.known, r.list.Cursor()
-	r.pages = newPages[home.Row]()
+	r.pages = newPages[home.Row](pageRows)
 	r.known, r.leaf, r.roots, r.tail, r.fresh = true, result.Leaf, result.Roots, nil, 0
 	r.remember(result)
 	r.pages.total = result.Total

@@ -38,7 +38,7 @@ const (
 
 // newTree shows the tree of a conversation, and in it an entry; "" is its leaf.
 func newTree(a *App, session, at string) *tree {
-	r := &tree{base: newBase(a), id: session, at: at, pages: newPages[home.MapRow](), fold: treeFolded, drawn: make(map[int][]string)}
+	r := &tree{base: newBase(a), id: session, at: at, pages: newPages[home.MapRow](pageRows), fold: treeFolded, drawn: make(map[int][]string)}
 	r.list = list.New(r.item)
 	return r
 }
@@ -155,7 +155,7 @@ func (r *tree) put(m *mapped) {
 		return
 	}
 	before, wasKnown := r.list.Cursor(), r.known
-	r.pages, r.known, r.going = newPages[home.MapRow](), true, ""
+	r.pages, r.known, r.going = newPages[home.MapRow](pageRows), true, ""
 	r.pages.total = m.result.Total
 	r.pages.put(m.result.From, m.result.Rows)
 	r.list.SetCount(m.result.Total)
