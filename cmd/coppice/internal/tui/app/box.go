@@ -67,18 +67,20 @@ func (b *box) update(msg tea.Msg) {
 	case tea.PasteMsg:
 		k = line.Key{Kind: line.Paste, Text: oneRow(msg.Content)}
 	case tea.KeyPressMsg:
-		switch msg.String() {
-		case "tab":
-			b.accept()
-			return
-		case "up", "ctrl+p":
-			b.offer += max(len(b.fitting())-1, 0)
-			return
-		case "down", "ctrl+n":
-			b.offer++
-			return
-		}
-		k = lineKey(msg)
+		k = line.Pressed(msg.Key().Keystroke(), msg.Text)
+	}
+	switch k.Kind {
+	case line.Tab:
+		b.accept()
+		return
+	case line.Up:
+		b.offer += max(len(b.fitting())-1, 0)
+		return
+	case line.Down:
+		b.offer++
+		return
+	case line.Enter, line.NewLine: // it has one row
+		return
 	}
 	before := b.text()
 	b.line.Press(k)
@@ -90,39 +92,6 @@ func (b *box) update(msg tea.Msg) {
 // oneRow makes one line of what was copied from several.
 func oneRow(text string) string {
 	return strings.NewReplacer("\r\n", " ", "\n", " ", "\r", " ", "\t", " ").Replace(text)
-}
-
-// lineKey is the key of the editor that does what a pressed key says.
-func lineKey(msg tea.KeyPressMsg) line.Key {
-	switch msg.String() {
-	case "left", "ctrl+b":
-		return line.Key{Kind: line.Left}
-	case "right", "ctrl+f":
-		return line.Key{Kind: line.Right}
-	case "home", "ctrl+a":
-		return line.Key{Kind: line.Home}
-	case "end", "ctrl+e":
-		return line.Key{Kind: line.End}
-	case "alt+left", "ctrl+left", "alt+b":
-		return line.Key{Kind: line.WordLeft}
-	case "alt+right", "ctrl+right", "alt+f":
-		return line.Key{Kind: line.WordRight}
-	case "backspace", "ctrl+h":
-		return line.Key{Kind: line.Backspace}
-	case "delete", "ctrl+d":
-		return line.Key{Kind: line.Delete}
-	case "alt+backspace", "ctrl+backspace", "ctrl+w":
-		return line.Key{Kind: line.CutWord}
-	case "alt+delete", "ctrl+delete", "alt+d":
-		return line.Key{Kind: line.CutWordRight}
-	case "ctrl+k":
-		return line.Key{Kind: line.CutRight}
-	case "ctrl+u":
-		return line.Key{Kind: line.CutLeft}
-	case "ctrl+y":
-		return line.Key{Kind: line.Yank}
-	}
-	return line.Key{Kind: line.Text, Text: msg.Text}
 }
 
 // view returns what is in the box, at most width columns of it, and the column of the cursor.

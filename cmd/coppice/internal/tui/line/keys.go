@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	uv "github.com/charmbracelet/ultraviolet"
 )
 
 // Kind says which key was pressed.
@@ -50,25 +52,29 @@ type Key struct {
 	Text string // of Text and Paste
 }
 
-// controls are the keys that send a single byte.
-var controls = map[byte]Kind{
-	'\r': Enter, '\n': NewLine, '\t': Tab, 0x7f: Backspace, 0x08: Backspace,
-	0x01: Home, 0x02: Left, 0x03: Interrupt, 0x04: EOF, 0x05: End, 0x06: Right, 0x07: Edit, 0x0b: CutRight, 0x0c: Wipe,
-	0x0e: Down, 0x10: Up, 0x12: Search, 0x15: CutLeft, 0x17: CutWord, 0x19: Yank, 0x1a: Suspend,
+// strokes are the keys by the names that ultraviolet and bubbletea give them.
+var strokes = map[string]Kind{
+	"enter": Enter, "alt+enter": NewLine, "shift+enter": NewLine, "ctrl+j": NewLine, "ctrl+alt+j": NewLine, "tab": Tab,
+	"left": Left, "ctrl+b": Left, "right": Right, "ctrl+f": Right, "up": Up, "ctrl+p": Up, "down": Down, "ctrl+n": Down,
+	"home": Home, "ctrl+a": Home, "end": End, "ctrl+e": End,
+	"alt+left": WordLeft, "ctrl+left": WordLeft, "alt+b": WordLeft, "alt+right": WordRight, "ctrl+right": WordRight, "alt+f": WordRight,
+	"backspace": Backspace, "ctrl+h": Backspace, "delete": Delete,
+	"alt+backspace": CutWord, "ctrl+backspace": CutWord, "ctrl+w": CutWord,
+	"alt+delete": CutWordRight, "ctrl+delete": CutWordRight, "alt+d": CutWordRight,
+	"ctrl+k": CutRight, "ctrl+u": CutLeft, "ctrl+y": Yank,
+	"esc": Escape, "ctrl+c": Interrupt, "ctrl+d": EOF, "ctrl+l": Wipe, "ctrl+z": Suspend, "ctrl+r": Search, "ctrl+g": Edit,
 }
 
-// sequences are the keys that send more, without the escape.
-var sequences = map[string]Kind{
-	"[A": Up, "[B": Down, "[C": Right, "[D": Left, "[H": Home, "[F": End,
-	"OA": Up, "OB": Down, "OC": Right, "OD": Left, "OH": Home, "OF": End,
-	"[1~": Home, "[7~": Home, "[4~": End, "[8~": End, "[3~": Delete,
-	"[1;3C": WordRight, "[1;5C": WordRight, "[1;3D": WordLeft, "[1;5D": WordLeft,
-	"b": WordLeft, "f": WordRight, "d": CutWordRight, "[3;3~": CutWordRight, "\x7f": CutWord, "\r": NewLine, "\n": NewLine,
-	"[13;2u": NewLine, "[13;3u": NewLine, "[27;2;13~": NewLine, "[27;3;13~": NewLine,
+// Pressed returns the key with the name of a stroke, or the text that it types.
+func Pressed(stroke, text string) Key {
+	if text != "" {
+		return Key{Text, text}
+	}
+	return Key{Kind: strokes[stroke]}
 }
 
 const (
-	pasteBegin = "[200~"
+	pasteBegin = "\x1b[200~"
 	pasteEnd   = "\x1b[201~"
 )
 
@@ -135,11 +141,8 @@ func (d *Decoder) next() (Key, int) {
 	if b[0] == 0x1b {
 		return d.escape(b)
 	}
-	if kind, ok := controls[b[0]]; ok {
-		return Key{Kind: kind}, 1
-	}
-	if b[0] < ' ' {
-		return Key{}, 1
+	if b[0] < ' ' || b[0] == 0x7f {
+		return decode(b[:1]), 1
 	}
 	if !utf8.FullRune(b) {
 		return Key{}, 0
@@ -175,10 +178,20 @@ func (d *Decoder) escape(b []byte) (Key, int) {
 	case 0x1b:
 		return Key{Kind: Escape}, 1
 	}
-	name := string(b[1:n])
-	if name == pasteBegin {
+	if string(b[:n]) == pasteBegin {
 		d.pasting = true
 		return Key{}, n
 	}
-	return Key{Kind: sequences[name]}, n
+	return decode(b[:n]), n
+}
+
+// decode returns the key of a whole sequence.
+func decode(sequence []byte) Key {
+	var d uv.EventDecoder
+	if n, e := d.Decode(sequence); n == len(sequence) {
+		if k, ok := e.(uv.KeyPressEvent); ok {
+			return Pressed(k.Keystroke(), k.Text)
+		}
+	}
+	return Key{}
 }

@@ -43,6 +43,7 @@ func TestKeysEditTheText(t *testing.T) {
 		{"backslash", "one\\\rtwo", "one\ntwo"},
 		{"up and down within the text", "one\ntwo\x1b[AX\x1b[BY", "oneX\ntwoY"},
 		{"paste", "a\x1b[200~one\r\ntwo\rthree\x03\x1b[201~b", "aone\ntwo\nthree\x03b"},
+		{"keys as newer terminals send them", "bc\x1b[97;5ua\x1b[27;5;101~d\x1b[127;3u!", "!"},
 		{"unknown keys", "a\x1b[15~\x1b[1;2P\x1bOP\x00b", "ab"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
