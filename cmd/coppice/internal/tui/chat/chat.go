@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -35,7 +36,7 @@ type Options struct {
 	Screen *screen.Screen
 	Color  bool
 	// Resized gets a value when the terminal has another size. Default: never.
-	Resized <-chan struct{}
+	Resized <-chan os.Signal
 	// Suspend stops the program until it is continued. Default: Ctrl-Z does nothing.
 	Suspend func()
 	// Edit has the person write in an editor, which begins with a text. Default: there is none.

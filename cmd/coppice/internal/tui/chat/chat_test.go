@@ -386,13 +386,13 @@ func TestLeavingInTheMiddleKeepsWhatArrived(t *testing.T) {
 
 func TestAnswersFitTheTerminalAfterAResize(t *testing.T) {
 	t.Parallel()
-	resized := make(chan struct{}, 1)
+	resized := make(chan os.Signal, 1)
 	words := strings.Repeat("some words of an answer ", 20)
 	p := sit(t, slowHome(t, words), func(o *chat.Options) { o.Resized = resized })
 	p.types("go on", enter)
 	p.sees("some words of an answer")
 	p.term.Resize(40)
-	resized <- struct{}{}
+	resized <- os.Interrupt // any signal will do
 	p.sees("  some words of an answer some words of\n  an answer")
 	p.types(ctrlC)
 	p.sees("stopped")

@@ -4,7 +4,9 @@ import (
 	"errors"
 	"io"
 	"os"
+	"os/signal"
 	"sync"
+	"sync/atomic"
 
 	"golang.org/x/term"
 )
@@ -13,14 +15,20 @@ import (
 type Terminal struct {
 	in, out *os.File
 	before  *term.State
-	resized chan struct{}
-	stop    func()
+	resized chan os.Signal
 
 	// reading is held while keys are waited for, and lending by those who want to have the
-	// terminal next. wake ends the waiting.
+	// terminal next: they set stopping, and end the waiting.
 	lending, reading sync.Mutex
-	wake             *waker
-	closed           bool // guarded by reading
+	stopping         atomic.Bool
+	keys             keyReader // changes only while both are held; nil after Close
+}
+
+// keyReader reads keys. Cancel ends a Read, and all that come later; it returns false where the
+// system cannot do that.
+type keyReader interface {
+	io.ReadCloser
+	Cancel() bool
 }
 
 // bracketedPaste makes a terminal mark what is pasted, so that a newline in it does not
@@ -29,15 +37,15 @@ const bracketedPaste = 2004
 
 // OpenTerminal switches a terminal to raw mode. Close switches it back.
 func OpenTerminal(in, out *os.File) (*Terminal, error) {
-	t := &Terminal{in: in, out: out, resized: make(chan struct{}, 1)}
+	t := &Terminal{in: in, out: out, resized: make(chan os.Signal, 1)}
 	if err := t.raw(); err != nil {
 		return nil, err
 	}
 	var err error
-	if t.wake, err = newWaker(); err != nil {
+	if t.keys, err = openKeys(in); err != nil {
 		return nil, errors.Join(err, t.restore())
 	}
-	t.stop = watchSize(t.resized)
+	watchSize(t.resized)
 	return t, nil
 }
 
@@ -65,7 +73,7 @@ func (t *Terminal) Size() (columns, rows int) {
 }
 
 // Resized gets a value when the size has changed, where the system says so.
-func (t *Terminal) Resized() <-chan struct{} { return t.resized }
+func (t *Terminal) Resized() <-chan os.Signal { return t.resized }
 
 // Suspend gives the terminal back to the shell until the program is continued.
 func (t *Terminal) Suspend() {
@@ -81,14 +89,13 @@ func (t *Terminal) Read(p []byte) (int, error) {
 		t.lending.Lock()
 		t.reading.Lock()
 		t.lending.Unlock()
-		n, ready, err := 0, t.closed, io.EOF
-		if !t.closed {
-			if ready, err = t.wake.wait(t.in); ready {
-				n, err = t.in.Read(p)
-			}
+		n, err := 0, io.EOF
+		if t.keys != nil {
+			n, err = t.keys.Read(p)
 		}
+		stopped := err != nil && t.stopping.Load()
 		t.reading.Unlock()
-		if ready || err != nil {
+		if !stopped {
 			return n, err
 		}
 	}
@@ -96,11 +103,15 @@ func (t *Terminal) Read(p []byte) (int, error) {
 
 // Lend gives the terminal, as it was before, to another program that runs while f does: all
 // keys go there. It returns false where the system cannot do that.
-func (t *Terminal) Lend(f func()) (bool, error) {
-	if !t.wake.works() {
+func (t *Terminal) Lend(f func()) (lent bool, err error) {
+	start, ok := t.stopReading()
+	if !ok {
 		return false, nil
 	}
-	defer t.stopReading()()
+	defer start()
+	if t.keys, err = openKeys(t.in); err != nil {
+		return false, err
+	}
 	if err := t.restore(); err != nil {
 		return false, err
 	}
@@ -108,25 +119,31 @@ func (t *Terminal) Lend(f func()) (bool, error) {
 	return true, t.raw()
 }
 
-// stopReading makes sure that no key is waited for until start is called.
-func (t *Terminal) stopReading() (start func()) {
+// stopReading makes sure that no key is waited for until start is called. Then there must be
+// other keys.
+func (t *Terminal) stopReading() (start func(), ok bool) {
 	t.lending.Lock()
-	t.wake.on()
+	t.stopping.Store(true)
+	if t.keys == nil || !t.keys.Cancel() {
+		t.stopping.Store(false)
+		t.lending.Unlock()
+		return nil, false
+	}
 	t.reading.Lock()
-	t.wake.off()
+	_ = t.keys.Close() // nothing was written to it
 	return func() {
+		t.stopping.Store(false)
 		t.reading.Unlock()
 		t.lending.Unlock()
-	}
+	}, true
 }
 
 // Close switches the terminal back.
 func (t *Terminal) Close() error {
-	t.stop()
-	if !t.wake.works() {
-		return t.restore()
+	signal.Stop(t.resized)
+	if start, ok := t.stopReading(); ok {
+		defer start()
+		t.keys = nil
 	}
-	defer t.stopReading()()
-	t.closed = true
-	return errors.Join(t.restore(), t.wake.close())
+	return t.restore()
 }

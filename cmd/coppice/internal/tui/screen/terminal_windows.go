@@ -1,23 +1,22 @@
 package screen
 
 import (
+	"io"
 	"os"
 
 	"golang.org/x/sys/windows"
 )
 
-// waker does not wait: reading a console cannot be ended.
-type waker struct{}
+// console is read without end: a Read of it cannot be cancelled.
+type console struct{ io.Reader }
 
-func newWaker() (*waker, error)            { return &waker{}, nil }
-func (*waker) works() bool                 { return false }
-func (*waker) on()                         {}
-func (*waker) off()                        {}
-func (*waker) close() error                { return nil }
-func (*waker) wait(*os.File) (bool, error) { return true, nil }
+func (console) Cancel() bool { return false }
+func (console) Close() error { return nil }
+
+func openKeys(in *os.File) (keyReader, error) { return console{in}, nil }
 
 // watchSize does nothing: the size is asked for whenever something is drawn.
-func watchSize(chan<- struct{}) (stop func()) { return func() {} }
+func watchSize(chan<- os.Signal) {}
 
 // suspend does nothing: there are no jobs that a shell could continue.
 func suspend() {}
