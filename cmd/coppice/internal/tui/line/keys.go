@@ -14,36 +14,36 @@ import (
 // Kind says which key was pressed.
 type Kind int
 
-// The keys, by what they do.
+// The keys, by what they do. strokes says which they are.
 const (
-	Unknown      Kind = iota
-	Text              // a character, or several that came together
-	Paste             // text from the clipboard, as a whole
-	Enter             // ends the message
-	NewLine           // Alt-Enter, Shift-Enter, Ctrl-J
-	Tab               //
-	Backspace         //
-	Delete            //
-	Left              //
-	Right             //
-	Up                //
-	Down              //
-	Home              //
-	End               //
-	WordLeft          // Alt-Left, Ctrl-Left, Alt-B
-	WordRight         // Alt-Right, Ctrl-Right, Alt-F
-	CutWord           // Ctrl-W, Alt-Backspace
-	CutWordRight      // Alt-D, Alt-Delete
-	CutRight          // Ctrl-K: to the end of the line
-	CutLeft           // Ctrl-U: to the beginning of the line
-	Yank              // Ctrl-Y: what was cut last
-	Escape            // Esc
-	Interrupt         // Ctrl-C
-	EOF               // Ctrl-D
-	Wipe              // Ctrl-L
-	Suspend           // Ctrl-Z
-	Search            // Ctrl-R
-	Edit              // Ctrl-G
+	Unknown Kind = iota
+	Text         // a character, or several that came together
+	Paste        // text from the clipboard, as a whole
+	Enter        // ends the message
+	NewLine
+	Tab
+	Backspace
+	Delete
+	Left
+	Right
+	Up
+	Down
+	Home
+	End
+	WordLeft
+	WordRight
+	CutWord
+	CutWordRight
+	CutRight // to the end of the line
+	CutLeft  // to the beginning of the line
+	Yank     // what was cut last
+	Escape
+	Interrupt
+	EOF
+	Wipe
+	Suspend
+	Search
+	Edit
 )
 
 // Key is a key that was pressed.
@@ -80,6 +80,10 @@ const (
 
 // Decoder turns what a terminal sends into keys. A sequence may arrive in pieces. The
 // zero value is ready.
+//
+// ultraviolet says what a sequence means, and the decoder where it ends. ultraviolet's own reader
+// gives up on a sequence after a while, in a paste as well: if the end of a paste arrives in two
+// pieces, as it may over a slow connection, that reader never finds it.
 type Decoder struct {
 	pending []byte
 	pasting bool

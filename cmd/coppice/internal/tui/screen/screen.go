@@ -2,6 +2,10 @@
 // there, as the output of any program does. Below it are the live rows, such as a prompt
 // or a text that still grows, which are drawn again when they change.
 //
+// bubbletea, which draws the terminal UI, has a mode for this, too. But it draws live rows again
+// and again into the scrollback once they outgrow the screen, and scrolls empty rows there to make
+// room for finished ones. Here a row that has left the screen stays as it is, and comes once.
+//
 // Every row passes through [plain.Writer], so text by strangers cannot act on the
 // terminal. The few control sequences that move the cursor are written here and nowhere
 // else.
