@@ -6,13 +6,11 @@ import (
 	"context"
 	"errors"
 	"io"
-	"io/fs"
 	"iter"
 	"os"
 	"path"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -22,12 +20,9 @@ import (
 
 // Kept is a file that a backup must have.
 type Kept struct {
-	Path     string
-	Below    string // its path below the store's directory, with slashes
-	Room     Room
-	Name     string // of the log that it is or copies; otherwise ""
-	Size     int64
-	Modified time.Time
+	store.Part
+	Below string // its path below the store's directory, with slashes
+	Room  Room
 }
 
 // IsKept reports whether a backup must have the file at a path below the store's directory,
@@ -64,110 +59,62 @@ func KeptLog(below string) string {
 // iteration gets there, and the blobs come last. So a caller that reads each file
 // before the next gets every blob that the logs name, because a blob exists before the
 // line that names it. The archive of a log that has a plain file does not count and is
-// left out. A file that moves during the iteration may be missed or yielded twice.
+// left out, unless that file is empty. A file that moves during the iteration may be
+// missed or yielded twice.
 func (s *Store) Keep(ctx context.Context) iter.Seq2[Kept, error] {
 	return func(yield func(Kept, error) bool) {
 		if err := s.check(ctx, "list", ""); err != nil {
 			yield(Kept{}, err)
 			return
 		}
-		k := keeper{store: s, yield: yield, plain: make(map[string]bool)}
-		if !k.dir(ctx, s.dir, func(e fs.DirEntry) bool { return !e.IsDir() }) {
-			return
+		plain := make(map[string]bool) // the logs that have a plain file
+		each := func(p store.Part, err error) bool {
+			k := Kept{Part: p}
+			if err != nil && p.Place == "" {
+				return yield(k, err)
+			}
+			k.Below = s.below(p.Place)
+			var kept bool
+			if k.Room, kept = IsKept(k.Below); !kept {
+				return true
+			}
+			switch {
+			case k.Room == RoomArchive && plain[p.Name]:
+				return true
+			case k.Room == RoomLog && p.Kind == store.PartLog && p.Size > 0:
+				plain[p.Name] = true
+			}
+			return yield(k, err)
 		}
-		inHouse := func(e fs.DirEntry) bool { return e.Name() != string(RoomBlob) }
-		if k.dir(ctx, s.room(), inHouse) {
-			k.dir(ctx, s.room(string(RoomBlob)), func(fs.DirEntry) bool { return true })
+		blobs := s.room(string(RoomBlob))
+		inHouse := func(dir string) bool {
+			_, kept := IsKept(s.below(dir) + "/x")
+			return kept && dir != blobs
 		}
+		everywhere := func(string) bool { return true }
+		_ = parts{s}.in(ctx, s.dir, func(string) bool { return false }, each) &&
+			parts{s}.in(ctx, s.room(), inHouse, each) && parts{s}.in(ctx, blobs, everywhere, each)
 	}
 }
 
-// keeper is one listing.
-type keeper struct {
-	store *Store
-	yield func(Kept, error) bool
-	plain map[string]bool // the logs that have a plain file
-}
-
-// dir yields the kept files of a directory and those below it, and reports whether to
-// continue.
-func (k *keeper) dir(ctx context.Context, dir string, wanted func(fs.DirEntry) bool) bool {
-	entries, err := k.store.fs.ReadDir(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return true
-	}
-	if err == nil {
-		err = ctx.Err()
-	}
-	if err != nil {
-		k.yield(Kept{}, k.store.fail("list", "", err))
-		return false
-	}
-	for _, e := range entries {
-		if wanted(e) && !k.entry(ctx, filepath.Join(dir, e.Name()), e) {
-			return false
-		}
-	}
-	return true
-}
-
-func (k *keeper) entry(ctx context.Context, path string, e fs.DirEntry) bool {
-	below, _ := filepath.Rel(k.store.dir, path) // both are absolute
-	below = filepath.ToSlash(below)
-	if e.IsDir() {
-		if _, kept := IsKept(below + "/x"); !kept {
-			return true
-		}
-		return k.dir(ctx, path, func(fs.DirEntry) bool { return true })
-	}
-	_, kept := IsKept(below)
-	if !kept || !e.Type().IsRegular() {
-		return true
-	}
-	f := Kept{Path: path, Below: below}
-	f.Room, f.Name = placeBelow(below)
-	switch {
-	case f.Room == RoomLog && strings.HasSuffix(below, logSuffix):
-		k.plain[f.Name] = true
-	case f.Room == RoomArchive && k.plain[f.Name]:
-		return true
-	}
-	info, err := e.Info()
-	if errors.Is(err, fs.ErrNotExist) {
-		return true
-	}
-	if err == nil {
-		f.Size, f.Modified = info.Size(), info.ModTime()
-	}
-	return k.yield(f, err)
+// below returns a path below the store's directory, with slashes.
+func (s *Store) below(path string) string {
+	rel, _ := filepath.Rel(s.dir, path) // both are absolute
+	return filepath.ToSlash(rel)
 }
 
 // OpenKept opens a file for reading, or returns store.ErrNotExist. Its content stays the same
 // however the store changes, except that it may grow.
 func (s *Store) OpenKept(k Kept) (vfs.File, error) {
-	f, err := s.fs.OpenFile(k.Path, os.O_RDONLY, 0)
-	if err != nil {
-		return nil, s.failKept("read", k, err)
-	}
-	return f, nil
+	f, err := s.fs.OpenFile(k.Place, os.O_RDONLY, 0)
+	return f, parts{s}.failPart("read", k.Part, err)
 }
 
 // StatKept describes what is at the path of a file now, or returns
 // store.ErrNotExist.
 func (s *Store) StatKept(k Kept) (vfs.Stat, error) {
-	stat, err := s.fs.Stat(k.Path)
-	if err != nil {
-		return stat, s.failKept("look at", k, err)
-	}
-	return stat, nil
-}
-
-func (s *Store) failKept(op string, k Kept, err error) error {
-	e := &store.Error{Op: op, Path: k.Path, Err: err}
-	if errors.Is(err, fs.ErrNotExist) {
-		e.Kind = store.ErrNotExist
-	}
-	return e
+	stat, err := s.fs.Stat(k.Place)
+	return stat, parts{s}.failPart("look at", k.Part, err)
 }
 
 // KeptLines calls each with the lines of a file of a backup, without their line ends, if it

@@ -63,6 +63,10 @@ func TestKeep(t *testing.T) {
 	} {
 		write(path)
 	}
+	if err := vfs.Replace(disk, "/s/f.jsonl", vfs.Replacement{}, vfs.Data(nil)); err != nil { // a touch
+		t.Fatal(err)
+	}
+	write("/s/.coppice/archive/f.jsonl.zst")
 	var got []string
 	for k, err := range st.Keep(t.Context()) {
 		if err != nil {
@@ -73,18 +77,19 @@ func TestKeep(t *testing.T) {
 			t.Fatal(err)
 		}
 		open, _ := f.Stat()
-		if now, err := st.StatKept(k); err != nil || now != open || now.Size != 3 || k.Size != 3 {
+		if now, err := st.StatKept(k); err != nil || now != open || now.Size != k.Size {
 			t.Errorf("%s: %+v, %+v, %v", k.Below, now, open, err)
 		}
 		f.Close()
 		got = append(got, k.Below)
 	}
-	// The archive of a log that has a plain file does not count; the blobs come last.
-	want := []string{"a.jsonl", "b.jsonl", ".coppice/archive/d.jsonl.zst", ".coppice/imports/x.json", ".coppice/trash/e.jsonl", ".coppice/blobs/ab/abcd"}
+	// The archive of a log that has a plain file does not count, unless that is empty; the blobs
+	// come last.
+	want := []string{"a.jsonl", "b.jsonl", "f.jsonl", ".coppice/archive/d.jsonl.zst", ".coppice/archive/f.jsonl.zst", ".coppice/imports/x.json", ".coppice/trash/e.jsonl", ".coppice/blobs/ab/abcd"}
 	if !slices.Equal(got, want) {
 		t.Errorf("kept are %q, want %q", got, want)
 	}
-	gone := file.Kept{Path: "/s/gone.jsonl"}
+	gone := file.Kept{Part: store.Part{Place: "/s/gone.jsonl"}}
 	if _, err := st.OpenKept(gone); !errors.Is(err, store.ErrNotExist) {
 		t.Error(err)
 	}

@@ -38,8 +38,7 @@ func (s parts) Where(kind store.PartKind, name string) string {
 
 // at returns what a file is, by its path.
 func (s parts) at(path string) store.Part {
-	rel, _ := filepath.Rel(s.dir, path) // both are absolute
-	below := filepath.ToSlash(rel)
+	below := s.below(path)
 	room, name := placeBelow(below)
 	p := store.Part{Kind: store.PartOther, Name: name, Place: path}
 	switch room {
@@ -73,11 +72,13 @@ func (s parts) All(ctx context.Context) iter.Seq2[store.Part, error] {
 			yield(store.Part{}, err)
 			return
 		}
-		s.in(ctx, s.dir, yield)
+		s.in(ctx, s.dir, func(string) bool { return true }, yield)
 	}
 }
 
-func (s parts) in(ctx context.Context, dir string, yield func(store.Part, error) bool) bool {
+// in yields the parts in a directory and in those below it that into wants, and reports whether
+// to go on.
+func (s parts) in(ctx context.Context, dir string, into func(dir string) bool, yield func(store.Part, error) bool) bool {
 	entries, err := s.fs.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return true
@@ -93,7 +94,7 @@ func (s parts) in(ctx context.Context, dir string, yield func(store.Part, error)
 		path := filepath.Join(dir, e.Name())
 		switch {
 		case e.IsDir():
-			if !s.in(ctx, path, yield) {
+			if into(path) && !s.in(ctx, path, into, yield) {
 				return false
 			}
 		case e.Type().IsRegular():

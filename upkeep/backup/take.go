@@ -170,7 +170,7 @@ func (t *taker) take(ctx context.Context, k file.Kept, err error) (now taken, _ 
 		now.gone = true // it was there a moment ago: the next round will find it
 	case errors.As(err, &unread) && ctx.Err() == nil:
 		if now.err = unread.err; !errors.As(unread.err, new(*store.Error)) {
-			now.err = &store.Error{Op: "read", Path: k.Path, Err: unread.err}
+			now.err = &store.Error{Op: "read", Path: k.Place, Err: unread.err}
 		}
 	case err != nil:
 		return now, err
@@ -210,7 +210,7 @@ func (t *taker) read(ctx context.Context, k file.Kept) (taken, error) {
 			return now, nil
 		}
 	}
-	content := &content{ctx: ctx, file: f, size: stat.Size, path: k.Path}
+	content := &content{ctx: ctx, file: f, size: stat.Size, path: k.Place}
 	if err := t.put(k, content, &now); err != nil {
 		return taken{}, err
 	}
