@@ -8,14 +8,14 @@
 //	DIR/objects/ab/abcdef…    the content of a file, named by its SHA-256
 //	DIR/lock                  locked by a writer, shared by readers
 //
-//	FILE.tar.zst              home/… for each file of the store, then manifest.jsonl
+//	FILE.tar.zst              manifest.jsonl, then home/… for each file of the store
 //
 // Content that a directory already has is read and compared with its hash, and copied
 // again only if it is damaged. Bit rot changes neither the size nor the time of a file,
 // so nothing less would show it. Content that the new manifest does not name is deleted
 // once the manifest is in place; so a backup never keeps what was redacted since.
 // Whenever the program or the machine stops, either the old backup or the new one is
-// whole.
+// whole. A file is such a directory that is made beside it, and then packed.
 //
 // A store is read while others write to it, without a lock: see taker.
 package backup
@@ -78,24 +78,6 @@ type Result struct {
 	Kept bool
 }
 
-// target is where a backup is written to.
-type target interface {
-	// older reports whether there is a backup already.
-	older() bool
-	// has returns the size of content that is there and whole, and need not be written
-	// again.
-	has(ctx context.Context, sum string) (size int64, ok bool)
-	// damaged counts the content that has was asked for and found damaged.
-	damaged() int
-	// put writes the content of a file. It may be called again for the same file, or
-	// for one that is not in the manifest in the end.
-	put(below string, modified time.Time, content *content) error
-	// publish makes the manifest, and what it names, the backup.
-	publish(m *manifest) error
-	// abort forgets what was put, unless it was published, and releases the target.
-	abort() error
-}
-
 // Make makes a backup of a store, or brings one up to date. An error means that the
 // older backup, if there is one, is as it was, unless it matches vfs.ErrNotDurable. A
 // backup is made of files: of any other store the error matches errors.ErrUnsupported.
@@ -110,24 +92,27 @@ func Make(ctx context.Context, of store.Store, r Request) (result *Result, err e
 	if r.FS == nil {
 		r.FS = vfs.OS{}
 	}
+	if r.Progress == nil {
+		r.Progress = func(done, total int64) {}
+	}
 	to, err := open(st, r)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, to.abort()) }()
+	defer func() { err = errors.Join(err, to.close()) }()
 	t := &taker{store: st, to: to, have: make(map[string]taken), progress: r.Progress}
 	if err := t.run(ctx); err != nil {
 		return nil, err
 	}
 	result = t.result()
-	if result.Kept = len(result.Unread) > 0 && to.older() && !r.Partial; result.Kept {
+	if result.Kept = len(result.Unread) > 0 && to.had && !r.Partial; result.Kept {
 		return result, nil
 	}
-	return result, to.publish(t.manifest(result.Created))
+	return result, to.publish(ctx, t.manifest(result.Created), t.progress)
 }
 
 // open returns the target that the request means.
-func open(st *file.Store, r Request) (target, error) {
+func open(st *file.Store, r Request) (*target, error) {
 	path, err := filepath.Abs(r.To)
 	if err != nil || r.To == "" {
 		return nil, invalid(r.To, errors.New("it names neither a directory nor a file"), "")
@@ -141,11 +126,11 @@ func open(st *file.Store, r Request) (target, error) {
 	case err != nil && !absent:
 		return nil, err
 	case !absent && info.IsDir():
-		return openDir(r.FS, path)
+		return openTarget(r.FS, path, false)
 	case strings.HasSuffix(path, Ending) && (absent || info.Mode().IsRegular()):
-		return openTar(r.FS, path)
+		return openTarget(r.FS, path, true)
 	case absent && !slices.Contains(otherEndings, strings.ToLower(filepath.Ext(path))):
-		return openDir(r.FS, path)
+		return openTarget(r.FS, path, false)
 	}
 	return nil, invalid(path, fmt.Errorf("a backup is a directory, or a file whose name ends in %s", Ending), "")
 }

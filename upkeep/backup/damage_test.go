@@ -4,6 +4,8 @@ import (
 	"archive/tar"
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -225,7 +227,11 @@ func TestCutArchive(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	for i := range 20 { // so that there is more than one block
-		w.session(fmt.Sprint("more", i), strings.Repeat(fmt.Sprint(i*7919, " "), 20000), "x")
+		var text strings.Builder
+		for n := range 300 {
+			fmt.Fprintf(&text, "%x\n", sha256.Sum256([]byte{byte(i), byte(n), byte(n >> 8)}))
+		}
+		w.session(fmt.Sprint("more", i), text.String(), "x")
 	}
 	w.backup("/b/file.tar.zst")
 	whole := tree(t, w.disk, "/b")["file.tar.zst"]
@@ -241,9 +247,21 @@ func TestCutArchive(t *testing.T) {
 		if err != nil || len(c.Damage) == 0 {
 			t.Errorf("%d of %d bytes: %+v, %v", n, len(whole), c, err)
 		}
-		for below, text := range tree(t, w.disk, dir) {
+		got := tree(t, w.disk, dir)
+		for below, text := range got {
 			if !strings.HasPrefix(want[below], text) {
 				t.Errorf("%d of %d bytes: %s is made up", n, len(whole), below)
+			}
+		}
+		if n < len(whole)/2 {
+			continue // not even the list of files can be read
+		}
+		damaged := func(below string) bool {
+			return slices.ContainsFunc(c.Damage, func(d backup.Damage) bool { return d.Path == below })
+		}
+		for below := range want {
+			if got[below] != want[below] && !damaged(below) {
+				t.Errorf("%d of %d bytes: nobody says that %s is missing", n, len(whole), below)
 			}
 		}
 	}
@@ -274,30 +292,47 @@ func TestHostileArchive(t *testing.T) {
 		{Name: "home/x.jsonl", Typeflag: tar.TypeFifo},
 		{Name: "home/x.jsonl", Typeflag: tar.TypeChar},
 	} {
-		path := filepath.Join(dir, fmt.Sprint(i, ".tar.zst"))
-		if err := os.WriteFile(path, archive(t, h), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		to := filepath.Join(dir, fmt.Sprint("home", i))
-		for _, partial := range []bool{false, true} {
-			c, err := backup.Restore(t.Context(), backup.RestoreRequest{From: path, Dir: to, Partial: partial})
-			if !partial && !errors.Is(err, store.ErrCorrupt) || partial && (err != nil || len(c.Damage) < 2) {
-				t.Errorf("%s: %+v, %v", h.Name, c, err)
+		for what, list := range map[string]string{
+			"no list":        "",
+			"not listed":     manifest("good.jsonl"),
+			"listed":         manifest("good.jsonl", strings.TrimPrefix(h.Name, "home/")),
+			"listed as such": manifest("good.jsonl", h.Name),
+		} {
+			path := filepath.Join(dir, fmt.Sprint(i, what, ".tar.zst"))
+			if err := os.WriteFile(path, archive(t, list, h), 0o600); err != nil {
+				t.Fatal(err)
 			}
-		}
-		if _, err := os.Lstat(outside); err == nil {
-			t.Fatalf("%s: something was written outside", h.Name)
-		}
-		for below := range tree(t, vfs.OS{}, to) {
-			if below != "good.jsonl" {
-				t.Errorf("%s: the home has %s", h.Name, below)
+			to := filepath.Join(dir, fmt.Sprint("home", i, what))
+			for _, partial := range []bool{false, true} {
+				c, err := backup.Restore(t.Context(), backup.RestoreRequest{From: path, Dir: to, Partial: partial})
+				if !partial && !errors.Is(err, store.ErrCorrupt) || partial && (err != nil || len(c.Damage) == 0) {
+					t.Errorf("%s, %s: %+v, %v", h.Name, what, c, err)
+				}
+			}
+			if _, err := os.Lstat(outside); err == nil {
+				t.Fatalf("%s, %s: something was written outside", h.Name, what)
+			}
+			got := slices.Sorted(maps.Keys(tree(t, vfs.OS{}, to)))
+			if want := []string{"good.jsonl"}; len(got) > 0 && !slices.Equal(got, want) || what == "not listed" && len(got) == 0 {
+				t.Errorf("%s, %s: the home has %q", h.Name, what, got)
 			}
 		}
 	}
 }
 
-// archive makes an archive with a session, an entry, and something after a symbolic link.
-func archive(t *testing.T, h tar.Header) []byte {
+// manifest is a list of files that all have the content "{}\n".
+func manifest(paths ...string) string {
+	slices.Sort(paths)
+	list := `{"coppice_backup":1,"created":"2026-01-01T00:00:00Z"}` + "\n"
+	for _, path := range slices.Compact(paths) {
+		quoted, _ := json.Marshal(path)
+		list += fmt.Sprintf(`{"path":%s,"size":3,"sha256":"%x","modified":"2026-01-01T00:00:00Z"}`+"\n", quoted, sha256.Sum256([]byte("{}\n")))
+	}
+	return list + fmt.Sprintf(`{"files":%d,"sha256":"%x"}`+"\n", len(slices.Compact(paths)), sha256.Sum256([]byte(list)))
+}
+
+// archive makes an archive with a list, if there is one, a session, and another entry.
+func archive(t *testing.T, list string, h tar.Header) []byte {
 	t.Helper()
 	var packed bytes.Buffer
 	z, err := zstd.NewWriter(&packed)
@@ -305,8 +340,13 @@ func archive(t *testing.T, h tar.Header) []byte {
 		t.Fatal(err)
 	}
 	w := tar.NewWriter(z)
-	for _, h := range []tar.Header{{Name: "home/good.jsonl"}, h} {
+	for _, h := range []tar.Header{{Name: "manifest.jsonl"}, {Name: "home/good.jsonl"}, h} {
 		text := "{}\n"
+		if h.Name == "manifest.jsonl" {
+			if text = list; list == "" {
+				continue
+			}
+		}
 		if h.Typeflag != 0 && h.Typeflag != tar.TypeReg {
 			text = ""
 		}

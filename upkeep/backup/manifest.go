@@ -190,7 +190,9 @@ func (m *manifest) sums() map[string]bool {
 	return sums
 }
 
-func (m *manifest) has(path string) bool {
-	_, ok := slices.BinarySearchFunc(m.files, path, func(e entry, path string) int { return strings.Compare(e.Path, path) })
-	return ok
+func (m *manifest) size() (size int64) {
+	for i := range m.files {
+		size += m.files[i].Size
+	}
+	return size
 }

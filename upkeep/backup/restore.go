@@ -46,7 +46,7 @@ func Restore(ctx context.Context, r RestoreRequest) (*Contents, error) {
 		return nil, errors.Join(err, src.close())
 	}
 	parent := filepath.Dir(dir)
-	n := &newHome{fs: r.FS, dirs: make(map[string]bool), later: newLater(), dir: filepath.Join(parent, "."+filepath.Base(dir)+".restore-"+rand.Text()[:10])}
+	n := &newHome{fs: r.FS, dirs: make(map[string]bool), sizes: make(map[string]int64), later: newLater(), dir: filepath.Join(parent, "."+filepath.Base(dir)+".restore-"+rand.Text()[:10])}
 	c, err := n.fill(ctx, src, r)
 	if waitErr := n.later.wait(); err == nil {
 		err = waitErr // otherwise there is an earlier error, or it no longer matters
@@ -81,6 +81,8 @@ type newHome struct {
 	fs   vfs.FS
 	dir  string
 	dirs map[string]bool // those that were made
+	// sizes are those of the files that were written.
+	sizes map[string]int64
 	// later makes the files durable.
 	later *later
 }
@@ -92,33 +94,28 @@ func (n *newHome) fill(ctx context.Context, src source, r RestoreRequest) (*Cont
 	if err := n.mkdir("."); err != nil {
 		return nil, err
 	}
-	v := &reading{src: src, progress: r.Progress, found: make(map[string]found)}
+	v := &reading{src: src, progress: r.Progress}
 	if err := v.run(ctx, n.write); err != nil {
 		return nil, err
 	}
 	if err := n.later.wait(); err != nil { // some systems do not remove open files
 		return nil, err
 	}
-	c := v.contents()
+	c := &v.Contents
 	if len(c.Damage) > 0 && !r.Partial {
 		return c, &DamagedError{r.From, c.Damage}
 	}
 	for _, d := range c.Damage {
-		if _, there := v.found[d.Path]; there && d.Lost {
-			delete(v.found, d.Path)
+		if _, there := n.sizes[d.Path]; there && d.Lost {
+			delete(n.sizes, d.Path)
 			if err := n.fs.Remove(n.path(d.Path)); err != nil {
 				return c, err
 			}
 		}
 	}
 	c.Sessions, c.Files, c.Size = 0, 0, 0 // of the home, which may lack some
-	for below, f := range v.found {
-		c.count(below, f.size)
-	}
-	for _, e := range v.files() {
-		if _, there := v.found[e.Path]; there && !e.Modified.IsZero() {
-			_ = n.fs.Chtimes(n.path(e.Path), e.Modified) // not worth failing for, and some files are left out
-		}
+	for below, size := range n.sizes {
+		c.count(below, size)
 	}
 	return c, nil
 }
@@ -141,15 +138,16 @@ func (n *newHome) mkdir(below string) error {
 
 // write writes a file. Its path was checked: it leads into the home, whose directories
 // we made.
-func (n *newHome) write(below string, r io.Reader) error {
-	if err := n.mkdir(path.Dir(below)); err != nil {
+func (n *newHome) write(e *entry, r io.Reader) error {
+	if err := n.mkdir(path.Dir(e.Path)); err != nil {
 		return err
 	}
-	f, err := n.fs.OpenFile(n.path(below), os.O_RDWR|os.O_CREATE|os.O_EXCL, filePerm)
+	to := n.path(e.Path)
+	f, err := n.fs.OpenFile(to, os.O_RDWR|os.O_CREATE|os.O_EXCL, filePerm)
 	if err != nil {
 		return err
 	}
-	_, err = io.Copy(f, r)
+	n.sizes[e.Path], err = io.Copy(f, r)
 	var unread *readError
 	if errors.As(err, &unread) {
 		err = nil // the caller has the error
@@ -157,7 +155,11 @@ func (n *newHome) write(below string, r io.Reader) error {
 	if err != nil {
 		return errors.Join(err, f.Close())
 	}
-	return n.later.do(func() error { return errors.Join(f.Sync(), f.Close()) })
+	return n.later.do(func() error {
+		err := errors.Join(f.Sync(), f.Close())
+		_ = n.fs.Chtimes(to, e.Modified) // not worth failing for
+		return err
+	})
 }
 
 // publish gives the home its name.

@@ -35,7 +35,7 @@ import (
 // that begins later has not changed what was read.
 type taker struct {
 	store    *file.Store
-	to       target
+	to       *target
 	have     map[string]taken // by path below the store
 	copied   int
 	written  int64
@@ -68,6 +68,9 @@ func (t *taker) run(ctx context.Context) error {
 			return err
 		}
 		t.total += k.Size
+	}
+	if t.to.archive != "" {
+		t.total *= 2 // what is read is packed after that
 	}
 	takeNew := true
 	for round := 1; round <= maxRounds; round++ {
@@ -177,10 +180,8 @@ func (t *taker) take(ctx context.Context, k file.Kept, err error) (now taken, _ 
 	}
 	now.room = k.Room
 	t.have[k.Below] = now
-	if t.progress != nil {
-		t.done += k.Size
-		t.progress(min(t.done, t.total), t.total)
-	}
+	t.done += k.Size
+	t.progress(min(t.done, t.total), t.total)
 	return now, nil
 }
 
@@ -232,7 +233,7 @@ func (t *taker) put(k file.Kept, content *content, now *taken) error {
 		now.SHA256 = sum
 		return nil
 	}
-	err = t.to.put(k.Below, k.Modified, content)
+	err = t.to.put(content)
 	now.SHA256, now.stale = content.sum, errors.Is(err, io.ErrUnexpectedEOF) || content.sum != sum
 	if err == nil {
 		t.copied++
@@ -256,7 +257,7 @@ func (t *taker) manifest(created time.Time) *manifest {
 }
 
 func (t *taker) result() *Result {
-	r := &Result{Created: time.Now().UTC().Truncate(time.Millisecond), Copied: t.copied, Written: t.written, Mended: t.to.damaged()}
+	r := &Result{Created: time.Now().UTC().Truncate(time.Millisecond), Copied: t.copied, Written: t.written, Mended: len(t.to.rotten)}
 	for below, was := range t.have {
 		if was.err != nil {
 			r.Unread = append(r.Unread, Unread{below, file.KeptLog(below), was.err})
@@ -311,6 +312,7 @@ type reader struct {
 	ctx  context.Context
 	at   io.Reader
 	sum  io.Writer
+	n    int64
 	last byte
 	// failed is why it could not be read.
 	failed error
@@ -323,6 +325,7 @@ func (r *reader) Read(p []byte) (int, error) {
 	n, err := r.at.Read(p)
 	if n > 0 {
 		r.sum.Write(p[:n])
+		r.n += int64(n)
 		r.last = p[n-1]
 	}
 	if err != nil && !errors.Is(err, io.EOF) {

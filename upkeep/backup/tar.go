@@ -2,19 +2,16 @@ package backup
 
 import (
 	"archive/tar"
-	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/store/vfs"
 )
 
@@ -22,256 +19,156 @@ import (
 // program, that directory is a home.
 const homePrefix = "home/"
 
-// tarTarget is a backup in a file. It is written beside the file and renamed.
-type tarTarget struct {
-	fs       vfs.FS
-	path     string
-	had      bool
-	temp     string
-	file     vfs.File
-	closed   bool
-	packed   *packer
-	lastPut  map[string]int // the number of the last entry of each path
-	putCount int
+// pack writes an archive of a manifest and the objects that it names. The manifest comes first, and
+// can be unpacked on its own, so that a reader of an archive that was cut off knows what is missing.
+func (t *target) pack(ctx context.Context, m *manifest, progress func(done, total int64), w io.Writer) error {
+	packed, err := zstd.NewWriter(w, zstd.WithEncoderConcurrency(2))
+	if err != nil {
+		return err
+	}
+	archive := tar.NewWriter(packed)
+	var list bytes.Buffer
+	err = m.write(&list)
+	if err == nil {
+		err = add(archive, manifestName, &entry{Size: int64(list.Len()), Modified: m.created}, &list)
+	}
+	if err == nil {
+		err = errors.Join(archive.Flush(), packed.Flush())
+	}
+	if err == nil {
+		objects := &dirSource{fs: t.fs, dir: t.dir, m: m}
+		r := &reading{src: objects, progress: func(done, total int64) { progress(total+done, 2*total) }}
+		err = r.run(ctx, func(e *entry, r io.Reader) error { return add(archive, homePrefix+e.Path, e, r) })
+		if err == nil && len(r.Damage) > 0 {
+			err = &DamagedError{t.dir, r.Damage}
+		}
+		err = errors.Join(err, objects.close())
+	}
+	if err == nil {
+		err = archive.Close()
+	}
+	return errors.Join(err, packed.Close())
 }
 
-func openTar(fsys vfs.FS, path string) (*tarTarget, error) {
-	t := &tarTarget{fs: fsys, path: path, lastPut: make(map[string]int)}
-	t.temp = filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".incoming")
-	if _, err := fsys.Lstat(path); err == nil {
-		t.had = true
-	} else if !errors.Is(err, fs.ErrNotExist) {
+func add(archive *tar.Writer, name string, e *entry, r io.Reader) error {
+	h := &tar.Header{Typeflag: tar.TypeReg, Name: name, Size: e.Size, Mode: int64(filePerm), ModTime: e.Modified, Format: tar.FormatPAX}
+	if err := archive.WriteHeader(h); err != nil {
+		return err
+	}
+	_, err := io.Copy(archive, r)
+	return err
+}
+
+// tarSource is a backup in a file. Its files come in the order of the manifest.
+type tarSource struct {
+	file    vfs.File
+	zstd    *zstd.Decoder
+	archive *tar.Reader
+	m       *manifest
+	err     error
+	next    string // the file of the home that comes next; "" if that is not known
+	ended   error  // why nothing more can be read; io.EOF at the end
+	extra   []Damage
+}
+
+func openTar(fsys vfs.FS, path string) (*tarSource, error) {
+	f, r, err := openWhole(fsys, path)
+	if err != nil {
 		return nil, err
 	}
-	if err := vfs.Mkdir(fsys, filepath.Dir(path), dirPerm); err != nil {
-		return nil, err
+	if !strings.HasSuffix(path, Ending) && !isPacked(f) {
+		return nil, errors.Join(&store.Error{
+			Op: "open backup", Path: path, Err: &refusal{errors.New("the file is not a backup"), store.ErrInvalid},
+			Hint: "name the directory, or the " + Ending + " file, of a backup",
+		}, f.Close())
 	}
-	if err := t.takeOver(); err != nil {
-		return nil, err
+	t := &tarSource{file: f}
+	if t.zstd, err = zstd.NewReader(r, zstd.WithDecoderMaxWindow(64<<20)); err != nil {
+		return nil, errors.Join(err, f.Close())
 	}
-	var err error
-	// O_EXCL: no other process may have opened the file before we made it.
-	if t.file, err = fsys.OpenFile(t.temp, os.O_RDWR|os.O_CREATE|os.O_EXCL, filePerm); err != nil {
-		if errors.Is(err, fs.ErrExist) {
-			err = locked(path)
-		}
-		return nil, err
-	}
-	if ok, err := t.file.TryLock(); !ok || err != nil {
-		return nil, errors.Join(locked(path), err, t.file.Close())
-	}
-	if t.packed, err = newPacker(t.file); err != nil {
-		return nil, errors.Join(err, t.abort())
+	t.archive = tar.NewReader(t.zstd)
+	h, err := t.archive.Next()
+	switch {
+	case err != nil:
+		t.ended, t.err = err, fmt.Errorf("%w: %w", errManifest, err)
+	case h.Name == manifestName && h.Typeflag == tar.TypeReg:
+		t.m, t.err = readManifest(t.archive)
+	default:
+		t.err = errMissing
+		t.is(h)
 	}
 	return t, nil
 }
 
-// takeOver removes what a killed backup left. A running backup has it locked.
-func (t *tarTarget) takeOver() error {
-	f, err := t.fs.OpenFile(t.temp, os.O_RDWR, 0)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	if ok, err := f.TryLock(); !ok || err != nil {
-		return errors.Join(locked(t.path), err)
-	}
-	if err := t.fs.Remove(t.second()); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return t.fs.Remove(t.temp)
+// isPacked reports whether a file begins like zstd.
+func isPacked(f vfs.File) bool {
+	magic := make([]byte, 4)
+	_, err := f.ReadAt(magic, 0)
+	return err == nil && string(magic) == "\x28\xb5\x2f\xfd"
 }
 
-// second is the name of an archive that is written again.
-func (t *tarTarget) second() string { return t.temp + "2" }
+func (t *tarSource) list() (*manifest, error) { return t.m, t.err }
 
-func (t *tarTarget) older() bool { return t.had }
-
-func (t *tarTarget) has(context.Context, string) (int64, bool) { return 0, false }
-
-func (t *tarTarget) damaged() int { return 0 }
-
-func (t *tarTarget) put(below string, modified time.Time, c *content) error {
-	delete(t.lastPut, below)
-	number := t.putCount
-	t.putCount++
-	err := t.packed.add(homePrefix+below, c.size, modified, c.copyTo)
-	if err == nil {
-		t.lastPut[below] = number
+func (t *tarSource) open(e *entry) (io.Reader, error) {
+	for t.ended == nil && t.next < e.Path {
+		t.advance()
 	}
-	return err
+	switch {
+	case t.next == e.Path:
+		t.next = ""
+		return t.archive, nil
+	case t.ended != nil && !errors.Is(t.ended, io.EOF):
+		return nil, fmt.Errorf("the archive cannot be read so far: %w", t.ended)
+	}
+	return nil, errMissing
 }
 
-// publish completes the archive. If it has entries that the manifest lacks, because
-// files changed or moved during the backup, it is written again without them: they may
-// hold content that was redacted in that moment.
-func (t *tarTarget) publish(m *manifest) error {
-	if t.putCount > len(m.files) {
-		return t.publishFiltered(m)
+// advance goes to the next file. One that nobody opened is in no list.
+func (t *tarSource) advance() {
+	if t.next != "" {
+		t.spurn(homePrefix+t.next, "it is not in the list of files")
+		t.next = ""
 	}
-	if err := t.packed.finish(m); err != nil {
-		return err
-	}
-	if err := t.file.Sync(); err != nil {
-		return err
-	}
-	t.closed = true // some systems do not rename open files
-	if err := t.file.Close(); err != nil {
-		return err
-	}
-	if err := t.fs.Rename(t.temp, t.path); err != nil {
-		return err
-	}
-	if err := t.fs.SyncDir(filepath.Dir(t.path)); err != nil {
-		return fmt.Errorf("%s was replaced, but %w: %w", t.path, vfs.ErrNotDurable, err)
-	}
-	return nil
-}
-
-func (t *tarTarget) publishFiltered(m *manifest) error {
-	if err := t.packed.finish(m); err != nil {
-		return err
-	}
-	r, err := whole(t.file)
-	if err != nil {
-		return err
-	}
-	unpacked, err := zstd.NewReader(r)
-	if err != nil {
-		return err
-	}
-	defer unpacked.Close()
-	return vfs.Replace(t.fs, t.path, vfs.Replacement{Temp: t.second()}, func(w io.Writer) error {
-		packed, err := newPacker(w)
-		if err != nil {
-			return err
-		}
-		entries := tar.NewReader(unpacked)
-		for number := 0; ; number++ {
-			h, err := entries.Next()
-			if errors.Is(err, io.EOF) {
-				return packed.finish(m)
-			}
-			if err != nil {
-				return errors.Join(err, packed.close())
-			}
-			last, wanted := t.lastPut[strings.TrimPrefix(h.Name, homePrefix)]
-			if !wanted || last != number || !m.has(strings.TrimPrefix(h.Name, homePrefix)) {
-				continue
-			}
-			err = packed.add(h.Name, h.Size, h.ModTime, func(w io.Writer) error { _, err := io.Copy(w, entries); return err })
-			if err != nil {
-				return errors.Join(err, packed.close())
-			}
-		}
-	})
-}
-
-// abort removes the temporary files, which are gone if they were published.
-func (t *tarTarget) abort() error {
-	if t.packed != nil {
-		_ = t.packed.close()
-	}
-	var err error
-	if !t.closed {
-		err = t.file.Close()
-	}
-	for _, temp := range []string{t.temp, t.second()} {
-		if gone := t.fs.Remove(temp); gone != nil && !errors.Is(gone, fs.ErrNotExist) {
-			err = errors.Join(err, gone)
+	h, err := t.archive.Next()
+	if errors.Is(err, io.EOF) { // what follows may be damaged
+		if _, more := io.Copy(io.Discard, t.zstd); more != nil {
+			err = more
 		}
 	}
-	return err
-}
-
-// packer writes an archive.
-type packer struct {
-	buf    *bufio.Writer
-	zstd   *zstd.Encoder
-	tar    *tar.Writer
-	closed bool
-}
-
-func newPacker(w io.Writer) (*packer, error) {
-	buf := bufio.NewWriterSize(w, 256<<10)
-	z, err := zstd.NewWriter(buf, zstd.WithEncoderConcurrency(2))
-	if err != nil {
-		return nil, err
+	if t.ended = err; err == nil {
+		t.is(h)
 	}
-	return &packer{buf: buf, zstd: z, tar: tar.NewWriter(z)}, nil
 }
 
-// add writes an entry. If the content is shorter than its size, the rest is filled, so
-// that others can follow.
-func (p *packer) add(name string, size int64, modified time.Time, write func(io.Writer) error) error {
-	h := &tar.Header{Typeflag: tar.TypeReg, Name: name, Size: size, Mode: int64(filePerm), ModTime: modified, Format: tar.FormatPAX}
-	if err := p.tar.WriteHeader(h); err != nil {
-		return err
+// is notes which file comes next.
+func (t *tarSource) is(h *tar.Header) {
+	below, inHome := strings.CutPrefix(h.Name, homePrefix)
+	switch {
+	case h.Typeflag == tar.TypeDir:
+	case h.Typeflag != tar.TypeReg:
+		t.spurn(h.Name, "it is not a regular file")
+	case !inHome || below == "":
+		t.spurn(h.Name, "a backup has no such file")
+	default:
+		t.next = below
 	}
-	counted := &counter{w: p.tar}
-	err := write(counted)
-	if counted.err != nil {
-		return counted.err
-	}
-	if counted.n < size {
-		_, fillErr := io.CopyN(p.tar, zeros{}, size-counted.n)
-		err = errors.Join(err, fillErr)
-	}
-	return err
 }
 
-// finish adds the manifest and completes the archive.
-func (p *packer) finish(m *manifest) error {
-	var size counter
-	size.w = io.Discard
-	if err := m.write(&size); err != nil {
-		return err
+func (t *tarSource) spurn(name, why string) {
+	t.extra = append(t.extra, Damage{Path: fmt.Sprintf("%.200q", name), Why: why, Lost: true})
+}
+
+func (t *tarSource) rest() []Damage {
+	for t.ended == nil {
+		t.advance()
 	}
-	if err := p.add(manifestName, size.n, m.created, m.write); err != nil {
-		return err
+	if !errors.Is(t.ended, io.EOF) {
+		t.extra = append(t.extra, Damage{Path: "the archive", Why: t.ended.Error()})
 	}
-	p.closed = true
-	return errors.Join(p.tar.Close(), p.zstd.Close(), p.buf.Flush())
+	return t.extra
 }
 
-// close gives up an archive that is not finished.
-func (p *packer) close() error {
-	if p.closed {
-		return nil
-	}
-	p.closed = true
-	p.zstd.Reset(io.Discard)
-	return p.zstd.Close()
-}
-
-type counter struct {
-	w   io.Writer
-	n   int64
-	err error
-}
-
-func (c *counter) Write(p []byte) (int, error) {
-	n, err := c.w.Write(p)
-	c.n += int64(n)
-	c.err = err
-	return n, err
-}
-
-type zeros struct{}
-
-func (zeros) Read(p []byte) (int, error) {
-	clear(p)
-	return len(p), nil
-}
-
-// whole returns a reader of everything in a file.
-func whole(f vfs.File) (io.Reader, error) {
-	stat, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	return io.NewSectionReader(f, 0, stat.Size), nil
+func (t *tarSource) close() error {
+	t.zstd.Close()
+	return t.file.Close()
 }

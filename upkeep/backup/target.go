@@ -1,0 +1,267 @@
+package backup
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+
+	"github.com/coppice-dev/coppice/store"
+	"github.com/coppice-dev/coppice/store/vfs"
+)
+
+const (
+	objectsName  = "objects"
+	lockName     = "lock"
+	incomingName = "incoming" // a directory for files before they have their names
+)
+
+// target is a directory that a home is copied into. It is the backup, or what is packed into
+// one and then deleted.
+type target struct {
+	fs      vfs.FS
+	dir     string
+	archive string // the file that the directory is packed into, or ""
+	lock    vfs.File
+	old     *manifest // what can be read of the one that is there
+	had     bool      // there is a backup
+	doubted bool      // its manifest cannot be trusted
+	shelves map[string]bool
+	later   *later
+	count   int              // of puts, for names
+	have    map[string]int64 // the sizes of the objects that are whole, or will be soon
+	rotten  map[string]bool  // the objects that were not what their names say
+	done    bool             // the new manifest is in place
+}
+
+func openTarget(fsys vfs.FS, path string, packed bool) (*target, error) {
+	t := &target{fs: fsys, dir: path, shelves: make(map[string]bool), later: newLater(), have: make(map[string]int64), rotten: make(map[string]bool)}
+	if packed {
+		t.archive, t.dir = path, filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".incoming")
+	}
+	if err := mustBeBackup(fsys, t.dir); err != nil {
+		return nil, err
+	}
+	if err := vfs.Mkdir(fsys, filepath.Join(t.dir, objectsName), dirPerm); err != nil {
+		return nil, err
+	}
+	lockPath := filepath.Join(t.dir, lockName)
+	lock, err := fsys.OpenFile(lockPath, os.O_RDWR|os.O_CREATE, filePerm)
+	if err != nil {
+		return nil, err
+	}
+	t.lock = lock
+	ok, err := lock.TryLock()
+	if ok && err == nil { // the one that packed an archive may just have deleted its lock
+		ok, err = vfs.HasName(fsys, lock, lockPath)
+	}
+	if err == nil && !ok {
+		err = locked(path)
+	}
+	if err == nil {
+		err = t.look()
+	}
+	if err != nil {
+		return nil, errors.Join(err, lock.Close())
+	}
+	return t, nil
+}
+
+// mustBeBackup refuses a directory that holds anything else: a backup deletes what it
+// does not need.
+func mustBeBackup(fsys vfs.FS, dir string) error {
+	entries, err := fsys.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	for _, e := range entries {
+		switch e.Name() {
+		case manifestName:
+			return nil
+		case objectsName, lockName, incomingName:
+		default:
+			return invalid(dir, errors.New("the directory has other files in it"), "name an empty or a new directory, or an older backup")
+		}
+	}
+	return nil
+}
+
+// look reads what the older backup has, and removes what a process that was killed left.
+func (t *target) look() error {
+	old, err := t.openOld()
+	t.had = !errors.Is(err, fs.ErrNotExist)
+	if err == nil {
+		t.old, err = old.list() // even if it is damaged, the next one will be right
+		err = errors.Join(err, old.close())
+	}
+	t.doubted = t.had && err != nil
+	incoming := filepath.Join(t.dir, incomingName)
+	if err := removeAll(t.fs, incoming); err != nil {
+		return err
+	}
+	return t.fs.MkdirAll(incoming, dirPerm)
+}
+
+func (t *target) openOld() (source, error) {
+	if t.archive != "" {
+		return openTar(t.fs, t.archive)
+	}
+	return openDir(t.fs, t.dir)
+}
+
+func (t *target) shelf(sum string) string { return filepath.Join(t.dir, objectsName, sum[:2]) }
+
+func objectPath(dir, sum string) string { return filepath.Join(dir, objectsName, sum[:2], sum) }
+
+// has returns the size of content that is there and whole, and need not be written again.
+func (t *target) has(ctx context.Context, sum string) (int64, bool) {
+	if _, ok := store.Ref("sha256:" + sum).Hex(); !ok {
+		return 0, false
+	}
+	if size, ok := t.have[sum]; ok {
+		return size, true
+	}
+	size, ok := t.whole(ctx, sum)
+	if ok {
+		// A process that was killed may have made it and not made its name durable.
+		t.shelves[t.shelf(sum)], t.have[sum] = true, size
+	}
+	return size, ok
+}
+
+// whole reads an object and returns its size if it is what its name says.
+func (t *target) whole(ctx context.Context, sum string) (int64, bool) {
+	path := objectPath(t.dir, sum)
+	info, err := t.fs.Lstat(path)
+	if err != nil || !info.Mode().IsRegular() {
+		return 0, false
+	}
+	f, err := t.fs.OpenFile(path, os.O_RDONLY, 0)
+	if err != nil {
+		return 0, false
+	}
+	defer f.Close()
+	is, err := (&content{ctx: ctx, file: f, size: info.Size(), path: path}).hash()
+	if ok := err == nil && is == sum; ok || ctx.Err() != nil {
+		return info.Size(), ok
+	}
+	t.rotten[sum] = true
+	return 0, false
+}
+
+// put writes an object. It gets its name when it is on the disk. Content may be put that the
+// manifest does not have in the end.
+func (t *target) put(c *content) error {
+	t.count++
+	incoming := filepath.Join(t.dir, incomingName, strconv.Itoa(t.count))
+	f, err := t.fs.OpenFile(incoming, os.O_RDWR|os.O_CREATE|os.O_EXCL, filePerm)
+	if err != nil {
+		return err
+	}
+	if err := c.copyTo(f); err != nil {
+		return errors.Join(err, f.Close(), t.fs.Remove(incoming))
+	}
+	shelf, object := t.shelf(c.sum), objectPath(t.dir, c.sum)
+	if err := t.fs.MkdirAll(shelf, dirPerm); err != nil {
+		return errors.Join(err, f.Close())
+	}
+	t.shelves[shelf], t.have[c.sum] = true, c.size
+	return t.later.do(func() error {
+		var err error
+		if t.archive == "" {
+			err = f.Sync()
+		}
+		if err = errors.Join(err, f.Close()); err != nil {
+			return err
+		}
+		return t.fs.Rename(incoming, object)
+	})
+}
+
+// publish makes the manifest, and what it names, the backup: it packs them into the archive, or
+// makes all objects durable, then puts the manifest into place, and then deletes the objects that
+// are no longer needed.
+func (t *target) publish(ctx context.Context, m *manifest, progress func(done, total int64)) error {
+	if err := t.later.wait(); err != nil {
+		return err
+	}
+	path, write := filepath.Join(t.dir, manifestName), m.write
+	if t.archive != "" {
+		path, write = t.archive, func(w io.Writer) error { return t.pack(ctx, m, progress, w) }
+	} else if err := t.syncShelves(); err != nil {
+		return err
+	}
+	err := vfs.Replace(t.fs, path, vfs.Replacement{Temp: filepath.Join(t.dir, incomingName, "whole")}, write)
+	if errors.Is(err, vfs.ErrNotDurable) {
+		t.done = true // a power cut may bring back the older one, so both keep their objects
+	}
+	if err != nil || t.archive != "" {
+		return err
+	}
+	t.done, t.old = true, m
+	return t.sweep()
+}
+
+func (t *target) syncShelves() error {
+	for shelf := range t.shelves {
+		if err := t.fs.SyncDir(shelf); err != nil {
+			return err
+		}
+	}
+	return t.fs.SyncDir(filepath.Join(t.dir, objectsName))
+}
+
+// sweep deletes the objects that the manifest in place does not name. They may hold
+// content that was redacted since, so their deletion is made durable too.
+func (t *target) sweep() error {
+	needed := t.old.sums()
+	objects := filepath.Join(t.dir, objectsName)
+	shelves, err := t.fs.ReadDir(objects)
+	for _, shelf := range shelves {
+		path := filepath.Join(objects, shelf.Name())
+		files, readErr := t.fs.ReadDir(path)
+		err = errors.Join(err, readErr)
+		removed := 0
+		for _, f := range files {
+			if !needed[f.Name()] {
+				removed++
+				err = errors.Join(err, t.fs.Remove(filepath.Join(path, f.Name())))
+			}
+		}
+		if removed > 0 {
+			err = errors.Join(err, t.fs.SyncDir(path))
+		}
+	}
+	return err
+}
+
+// close deletes what was put in vain, where possible: the next backup does the rest.
+func (t *target) close() error {
+	_ = t.later.wait()
+	_ = removeAll(t.fs, filepath.Join(t.dir, incomingName))
+	if t.archive != "" {
+		return t.vanish()
+	}
+	if !t.done && !t.doubted { // otherwise it is not known what the older backup needs
+		_ = t.sweep()
+	}
+	return t.lock.Close()
+}
+
+// vanish deletes the directory. The lock goes last, so that nobody else works in it before.
+func (t *target) vanish() error {
+	_ = removeAll(t.fs, filepath.Join(t.dir, objectsName))
+	if runtime.GOOS != "windows" {
+		_ = removeAll(t.fs, t.dir)
+		return t.lock.Close()
+	}
+	err := t.lock.Close() // an open file cannot be removed there, neither ours nor another's
+	if t.fs.Remove(filepath.Join(t.dir, lockName)) == nil {
+		_ = t.fs.Remove(t.dir)
+	}
+	return err
+}
