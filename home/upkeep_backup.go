@@ -35,6 +35,9 @@ type BackupResult struct {
 	// backup was left as it is because of them. The error is ErrPartial then.
 	Unread []BackupFault `json:"unread"`
 	Kept   bool          `json:"kept,omitempty"`
+	// Older are damaged files of the home of which more can be read in the older backup. The backup
+	// keeps that version, and has the damaged file in its quarantine. The error is ErrPartial then.
+	Older []BackupFault `json:"older,omitempty"`
 }
 
 // BackupFault is a file of a home or of a backup, and what is wrong with it.
@@ -63,15 +66,21 @@ func (u *Upkeep) Backup(ctx context.Context, r BackupRequest) (*BackupResult, er
 	}
 	result := &BackupResult{
 		Path: to, Created: done.Created, Sessions: done.Sessions, Files: done.Files, Size: done.Size,
-		Copied: done.Copied, Written: done.Written, Mended: done.Mended, Kept: done.Kept, Unread: []BackupFault{},
+		Copied: done.Copied, Written: done.Written, Mended: done.Mended, Kept: done.Kept,
+		Unread: faultsOf(done.Unread), Older: faultsOf(done.Older),
 	}
-	for _, f := range done.Unread {
-		result.Unread = append(result.Unread, BackupFault{Path: f.Path, Why: Describe(f.Err).Message, Session: f.Session})
-	}
-	if err == nil && len(result.Unread) > 0 {
+	if err == nil && len(result.Unread)+len(result.Older) > 0 {
 		err = ErrPartial
 	}
 	return result, err
+}
+
+func faultsOf(unread []backup.Unread) []BackupFault {
+	faults := []BackupFault{}
+	for _, f := range unread {
+		faults = append(faults, BackupFault{Path: f.Path, Why: Describe(f.Err).Message, Session: f.Session})
+	}
+	return faults
 }
 
 // realPath follows the symbolic links of the part that exists: a backup or a home may

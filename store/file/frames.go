@@ -56,7 +56,7 @@ func (f *frameFinder) readTable() ([]frame, error) {
 	if err := readFull(f.r, footer, f.size-footerSize); err != nil {
 		return nil, fmt.Errorf("reading the end of the archive: %w", err)
 	}
-	if binary.LittleEndian.Uint32(footer[5:]) != seekTableMagic || footer[4] != 0 {
+	if !isTable(footer) {
 		return nil, fmt.Errorf("no seek table at the end: %w", store.ErrCorrupt)
 	}
 	count := int64(binary.LittleEndian.Uint32(footer))

@@ -4,13 +4,16 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"iter"
 	"os"
 	"path"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -59,8 +62,8 @@ func KeptLog(below string) string {
 // iteration gets there, and the blobs come last. So a caller that reads each file
 // before the next gets every blob that the logs name, because a blob exists before the
 // line that names it. The archive of a log that has a plain file does not count and is
-// left out, unless that file is empty. A file that moves during the iteration may be
-// missed or yielded twice.
+// left out; but an empty plain file does not count beside an archive. A file that moves
+// during the iteration may be missed or yielded twice.
 func (s *Store) Keep(ctx context.Context) iter.Seq2[Kept, error] {
 	return func(yield func(Kept, error) bool) {
 		if err := s.check(ctx, "list", ""); err != nil {
@@ -79,9 +82,9 @@ func (s *Store) Keep(ctx context.Context) iter.Seq2[Kept, error] {
 				return true
 			}
 			switch {
-			case k.Room == RoomArchive && plain[p.Name]:
+			case k.Room == RoomArchive && plain[p.Name], k.Room == RoomLog && err == nil && p.Size == 0 && s.hasArchive(p):
 				return true
-			case k.Room == RoomLog && p.Kind == store.PartLog && p.Size > 0:
+			case k.Room == RoomLog && p.Kind == store.PartLog:
 				plain[p.Name] = true
 			}
 			return yield(k, err)
@@ -95,6 +98,15 @@ func (s *Store) Keep(ctx context.Context) iter.Seq2[Kept, error] {
 		_ = parts{s}.in(ctx, s.dir, func(string) bool { return false }, each) &&
 			parts{s}.in(ctx, s.room(), inHouse, each) && parts{s}.in(ctx, blobs, everywhere, each)
 	}
+}
+
+// hasArchive reports whether the log of a plain file is archived, too.
+func (s *Store) hasArchive(p store.Part) bool {
+	if p.Kind != store.PartLog {
+		return false
+	}
+	_, err := s.fs.Lstat(s.archivePath(p.Name))
+	return err == nil
 }
 
 // below returns a path below the store's directory, with slashes.
@@ -117,21 +129,58 @@ func (s *Store) StatKept(k Kept) (vfs.Stat, error) {
 	return stat, parts{s}.failPart("look at", k.Part, err)
 }
 
+// KeptAside returns the path in quarantine, below the store's directory, of the file of a log that
+// is damaged, where the store has a better one.
+func KeptAside(below string, at time.Time) string {
+	aside := fmt.Sprintf("%s/%s/%s.0.%d.replaced", house, RoomQuarantine, KeptLog(below), at.UnixNano())
+	if strings.HasSuffix(below, ".zst") {
+		aside += ".zst"
+	}
+	return aside
+}
+
 // KeptLines calls each with the lines of a file of a backup, without their line ends, if it
 // is a log in any room; other files have no lines. whole is false for a line that is longer
-// than DefaultMaxLine or lacks its line end. The data is valid until each returns.
+// than DefaultMaxLine or lacks its line end. The data is valid until each returns. An archive that
+// was cut off is an error, even if all that is left of it unpacks.
 func KeptLines(below string, r io.Reader, each func(line []byte, whole bool) error) error {
 	if room, _ := IsKept(below); room != RoomLog && room != RoomArchive && room != RoomTrash {
 		return nil
 	}
-	if strings.HasSuffix(below, ".zst") {
-		z, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxFrame))
-		if err != nil {
-			return err
-		}
-		defer z.Close()
-		r = z
+	if !strings.HasSuffix(below, ".zst") {
+		return eachLine(r, each)
 	}
+	packed := &ending{r: r}
+	z, err := zstd.NewReader(packed, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxFrame))
+	if err != nil {
+		return err
+	}
+	defer z.Close()
+	if err := eachLine(z, each); err != nil || isTable(packed.last) {
+		return err
+	}
+	return errPartOfArchive
+}
+
+// ending reads from r and remembers what came last, which is the end of a seek table in a whole
+// archive.
+type ending struct {
+	r    io.Reader
+	last []byte
+}
+
+func (e *ending) Read(p []byte) (int, error) {
+	n, err := e.r.Read(p)
+	e.last = append(e.last, p[max(0, n-footerSize):n]...)
+	e.last = e.last[max(0, len(e.last)-footerSize):]
+	return n, err
+}
+
+func isTable(footer []byte) bool {
+	return len(footer) == footerSize && binary.LittleEndian.Uint32(footer[5:]) == seekTableMagic && footer[4] == 0
+}
+
+func eachLine(r io.Reader, each func(line []byte, whole bool) error) error {
 	lines := bufio.NewReaderSize(r, wholeChunk)
 	var line []byte
 	for tooLong := false; ; {

@@ -63,8 +63,10 @@ func TestKeep(t *testing.T) {
 	} {
 		write(path)
 	}
-	if err := vfs.Replace(disk, "/s/f.jsonl", vfs.Replacement{}, vfs.Data(nil)); err != nil { // a touch
-		t.Fatal(err)
+	for _, name := range []string{"f", "g"} { // a touch
+		if err := vfs.Replace(disk, "/s/"+name+".jsonl", vfs.Replacement{}, vfs.Data(nil)); err != nil {
+			t.Fatal(err)
+		}
 	}
 	write("/s/.coppice/archive/f.jsonl.zst")
 	var got []string
@@ -83,9 +85,9 @@ func TestKeep(t *testing.T) {
 		f.Close()
 		got = append(got, k.Below)
 	}
-	// The archive of a log that has a plain file does not count, unless that is empty; the blobs
-	// come last.
-	want := []string{"a.jsonl", "b.jsonl", "f.jsonl", ".coppice/archive/d.jsonl.zst", ".coppice/archive/f.jsonl.zst", ".coppice/imports/x.json", ".coppice/trash/e.jsonl", ".coppice/blobs/ab/abcd"}
+	// The archive of a log that has a plain file does not count, but an empty plain file does not
+	// count beside an archive; the blobs come last.
+	want := []string{"a.jsonl", "b.jsonl", "g.jsonl", ".coppice/archive/d.jsonl.zst", ".coppice/archive/f.jsonl.zst", ".coppice/imports/x.json", ".coppice/trash/e.jsonl", ".coppice/blobs/ab/abcd"}
 	if !slices.Equal(got, want) {
 		t.Errorf("kept are %q, want %q", got, want)
 	}
@@ -127,7 +129,9 @@ func TestKeptLines(t *testing.T) {
 	text := "one\n" + strings.Repeat("x", 300<<10) + "\n\nlast"
 	want := []string{"one true", strings.Repeat("x", 300<<10) + " true", " true", "last false"}
 	z, _ := zstd.NewWriter(nil)
-	for below, data := range map[string]string{"a.jsonl": text, ".coppice/archive/a.jsonl.zst": string(z.EncodeAll([]byte(text), nil)), ".coppice/trash/a.jsonl": text} {
+	packed := z.EncodeAll([]byte(text), nil)
+	whole := slices.Concat(packed, []byte("\x5e\x2a\x4d\x18\x09\x00\x00\x00"), []byte("\x00\x00\x00\x00\x00\xb1\xea\x92\x8f")) // a seek table
+	for below, data := range map[string]string{"a.jsonl": text, ".coppice/archive/a.jsonl.zst": string(whole), ".coppice/trash/a.jsonl": text} {
 		var got []string
 		err := file.KeptLines(below, strings.NewReader(data), func(line []byte, whole bool) error {
 			got = append(got, string(line)+map[bool]string{true: " true", false: " false"}[whole])
@@ -145,8 +149,10 @@ func TestKeptLines(t *testing.T) {
 	if err := file.KeptLines(".coppice/blobs/ab/abcd", strings.NewReader(text), func([]byte, bool) error { return stop }); err != nil {
 		t.Errorf("a blob has lines: %v", err)
 	}
-	err = file.KeptLines(".coppice/archive/a.jsonl.zst", bytes.NewReader([]byte("not zstd")), func([]byte, bool) error { return nil })
-	if err == nil {
-		t.Error("an archive that is none has lines")
+	for what, archive := range map[string][]byte{"not zstd": []byte("not zstd"), "without its table": packed, "cut": whole[:len(whole)-1], "nothing": nil} {
+		err = file.KeptLines(".coppice/archive/a.jsonl.zst", bytes.NewReader(archive), func([]byte, bool) error { return nil })
+		if err == nil {
+			t.Errorf("an archive that is %s is whole", what)
+		}
 	}
 }

@@ -56,7 +56,7 @@ type Request struct {
 	FS vfs.FS
 }
 
-// Unread is a file of the store that could not be read.
+// Unread is a file of the store that could not be read, or not all of it.
 type Unread struct {
 	Path    string
 	Session string // the session whose file it is, or ""
@@ -74,6 +74,9 @@ type Result struct {
 	Mended   int   // those of them that the older backup had damaged
 	// Unread are the files that are missing from the backup.
 	Unread []Unread
+	// Older are files that are damaged in the store and of which more can be read in the older
+	// backup. Its version stays, and the damaged file is in the quarantine of the backup.
+	Older []Unread
 	// Kept means that the older backup was left as it is, because of Unread.
 	Kept bool
 }
@@ -104,11 +107,12 @@ func Make(ctx context.Context, of store.Store, r Request) (result *Result, err e
 	if err := t.run(ctx); err != nil {
 		return nil, err
 	}
-	result = t.result()
+	m := t.manifest()
+	result = t.result(m)
 	if result.Kept = len(result.Unread) > 0 && to.had && !r.Partial; result.Kept {
 		return result, nil
 	}
-	return result, to.publish(ctx, t.manifest(result.Created), t.progress)
+	return result, to.publish(ctx, m, r.Progress)
 }
 
 // open returns the target that the request means.

@@ -203,9 +203,17 @@ func TestBackupCopiesWhatIsNew(t *testing.T) {
 	}
 }
 
-// A backup that is brought up to date keeps nothing of what was redacted or deleted.
+// A backup that is brought up to date keeps nothing of what was redacted or deleted, not even of a
+// session that is damaged by now.
 func TestBackupForgetsWhatWasRedacted(t *testing.T) {
 	t.Parallel()
+	for _, damaged := range []bool{false, true} {
+		forgets(t, damaged)
+	}
+}
+
+func forgets(t *testing.T, damaged bool) {
+	t.Helper()
 	const secret = "kX9#mQ2$vL"
 	w := newWorld(t)
 	w.session("leak", "DB_PASSWORD="+secret, strings.Repeat("x\n", 200)+"DB_PASSWORD="+secret)
@@ -223,9 +231,12 @@ func TestBackupForgetsWhatWasRedacted(t *testing.T) {
 	w.must(err)
 	_, err = sweep.Apply(t.Context())
 	w.must(err)
+	if damaged {
+		w.write("/home/leak.jsonl", "not JSON\n")
+	}
 	w.backup("/b/dir")
 	if has() > 0 {
-		t.Error("the backup still has the secret")
+		t.Errorf("the backup still has the secret; the log is damaged: %v", damaged)
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/store/vfs"
 	"github.com/coppice-dev/coppice/store/vfs/vfstest"
@@ -379,6 +380,100 @@ func TestVerifyTellsWhatTheHomeLacked(t *testing.T) {
 		if err != nil || len(c.Damage) > 0 || !slices.Equal(c.Lost, []store.Ref{want}) ||
 			!slices.Equal(c.BadLines, []backup.BadLines{{Path: "broken.jsonl", Lines: 1}}) {
 			t.Errorf("%s: %+v, %v", to, c, err)
+		}
+	}
+}
+
+// damaged is a world with a backup, and then with a log whose archive was cut off.
+func damaged(t *testing.T, to string, more bool) (w *world, good string) {
+	t.Helper()
+	w = newWorld(t)
+	w.backup(to)
+	good = tree(t, w.disk, "/home")["plain1.jsonl"]
+	if more { // lines that no backup has
+		s, err := session.Open(t.Context(), w.st, "plain1", nil)
+		w.must(err)
+		for range 20 {
+			_, err := s.AppendMessage(session.RoleUser, []session.Content{session.Text("more")})
+			w.must(err)
+		}
+		w.must(s.Close())
+	}
+	w.must(w.st.Archive(t.Context(), "plain1"))
+	packed := tree(t, w.disk, "/home/.coppice/archive")["plain1.jsonl.zst"]
+	w.write("/home/.coppice/archive/plain1.jsonl.zst", packed[:len(packed)/2])
+	return w, good
+}
+
+// A log whose archive was cut off does not take the place of a better one. The backup says so,
+// each time, and has both.
+func TestBackupKeepsTheBetterVersion(t *testing.T) {
+	t.Parallel()
+	for _, to := range targets {
+		for _, more := range []bool{false, true} {
+			w, good := damaged(t, to, more)
+			for range 2 {
+				r := w.backup(to)
+				if r.Kept || len(r.Unread) > 0 || len(r.Older) != 1 || r.Older[0].Session != "plain1" || !errors.Is(r.Older[0].Err, store.ErrCorrupt) || r.Sessions != 5 {
+					t.Fatalf("%s: %+v", to, r)
+				}
+				c, err := backup.Verify(t.Context(), backup.VerifyRequest{Path: to, FS: w.disk})
+				if err != nil || len(c.Damage)+len(c.BadLines)+len(c.Lost) > 0 || c.Files != r.Files || c.Sessions != 5 {
+					t.Errorf("%s: %+v, %v", to, c, err)
+				}
+			}
+			w.comesBack(to, to)
+			got := tree(t, w.disk, "/new")
+			if got["plain1.jsonl"] != good {
+				t.Errorf("%s: the session comes back as %q", to, got["plain1.jsonl"])
+			}
+			cut := tree(t, w.disk, "/home/.coppice/archive")["plain1.jsonl.zst"]
+			found, err := w.open(w.disk, "/new").Quarantined(t.Context())
+			if err != nil || len(found) != 2 || got[".coppice/archive/plain1.jsonl.zst"] != "" ||
+				!slices.ContainsFunc(found, func(q store.Quarantined) bool { return got[".coppice/quarantine/"+q.ID] == cut && q.Name == "plain1" }) {
+				t.Errorf("%s: in quarantine are %+v, %v", to, found, err)
+			}
+			// What was mended in the home is the session again.
+			w.must(w.disk.Remove("/home/.coppice/archive/plain1.jsonl.zst"))
+			w.write("/home/plain1.jsonl", strings.Join(strings.SplitAfter(good, "\n")[:2], ""))
+			if r := w.backup(to); len(r.Older) > 0 {
+				t.Errorf("%s: after a repair: %+v", to, r)
+			}
+		}
+	}
+}
+
+// A damaged log of which the older backup has less, or nothing that may be kept, is backed up as it
+// is.
+func TestBackupTakesADamagedLog(t *testing.T) {
+	t.Parallel()
+	for _, to := range targets {
+		for name, change := range map[string]func(w *world){
+			"grown by a damaged line": func(w *world) {
+				w.write("/home/plain1.jsonl", tree(t, w.disk, "/home")["plain1.jsonl"]+"not JSON\n")
+			},
+			"torn": func(w *world) {
+				w.write("/home/plain1.jsonl", tree(t, w.disk, "/home")["plain1.jsonl"]+`{"type":`)
+			},
+			"the backup's version is damaged, too": func(w *world) {
+				if to == "/b/dir" {
+					w.write(w.objectOf("plain1.jsonl"), "x")
+				} else {
+					w.write(to, "x")
+				}
+				w.write("/home/plain1.jsonl", "not JSON\n")
+			},
+		} {
+			w := newWorld(t)
+			w.backup(to)
+			change(w)
+			if r := w.backup(to); len(r.Older)+len(r.Unread) > 0 {
+				t.Errorf("%s, %s: %+v", to, name, r)
+			}
+			w.comesBack(name, to)
+			if want, got := tree(t, w.disk, "/home")["plain1.jsonl"], tree(t, w.disk, "/new")["plain1.jsonl"]; got != want {
+				t.Errorf("%s, %s: it comes back as %q", to, name, got)
+			}
 		}
 	}
 }

@@ -125,7 +125,6 @@ func salvage(data []byte) *manifest {
 		}
 	}
 	m.sort()
-	m.files = slices.CompactFunc(m.files, func(a, b entry) bool { return a.Path == b.Path })
 	return m
 }
 
@@ -175,17 +174,25 @@ func (e *entry) isPlausible() bool {
 	return room != file.RoomBlob || path.Base(e.Path) == e.SHA256
 }
 
+// sort sorts the files by path. If a path is there twice, the first file counts.
 func (m *manifest) sort() {
-	slices.SortFunc(m.files, func(a, b entry) int { return strings.Compare(a.Path, b.Path) })
+	slices.SortStableFunc(m.files, func(a, b entry) int { return strings.Compare(a.Path, b.Path) })
+	m.files = slices.CompactFunc(m.files, func(a, b entry) bool { return a.Path == b.Path })
+}
+
+// entries returns the files, if there are any.
+func (m *manifest) entries() []entry {
+	if m == nil {
+		return nil
+	}
+	return m.files
 }
 
 // sums returns the hashes of everything in the backup.
 func (m *manifest) sums() map[string]bool {
 	sums := make(map[string]bool)
-	if m != nil {
-		for i := range m.files {
-			sums[m.files[i].SHA256] = true
-		}
+	for i := range m.entries() {
+		sums[m.files[i].SHA256] = true
 	}
 	return sums
 }

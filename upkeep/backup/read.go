@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -15,6 +14,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coppice-dev/coppice/internal/rawjson"
+	"github.com/coppice-dev/coppice/session/clean"
 	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/store/file"
 	"github.com/coppice-dev/coppice/store/vfs"
@@ -98,7 +99,7 @@ func Verify(ctx context.Context, r VerifyRequest) (*Contents, error) {
 	v := &reading{src: src, progress: r.Progress}
 	texts := make(map[string]*text)
 	err = v.run(ctx, func(e *entry, r io.Reader) error {
-		texts[e.Path] = textOf(e.Path, r)
+		texts[e.Path] = textOf(e.Path, r, nil)
 		return nil
 	})
 	if err = errors.Join(err, src.close()); err != nil {
@@ -112,16 +113,30 @@ func Verify(ctx context.Context, r VerifyRequest) (*Contents, error) {
 
 // text is what matters of the lines of a file.
 type text struct {
-	bad   int // lines that cannot be read
-	names map[store.Ref]bool
+	good, bad int  // lines that can be read, and those that cannot
+	torn      bool // there is one without an end
+	secret    bool // there may be something that was redacted
+	names     map[store.Ref]bool
 }
 
-func textOf(below string, r io.Reader) *text {
+// isDamaged reports whether a log that is not being written to cannot be like that.
+func (t *text) isDamaged() bool { return t.good == 0 || t.bad > 0 || t.torn }
+
+// textOf reads the lines of a file, and looks in them for what a guard knows, which may be nil.
+func textOf(below string, r io.Reader, guard *clean.Guard) *text {
 	t := &text{names: make(map[store.Ref]bool)}
 	err := file.KeptLines(below, r, func(line []byte, whole bool) error {
-		if line = bytes.TrimSpace(line); whole && len(line) > 0 && !json.Valid(line) {
+		line = bytes.TrimSpace(line)
+		switch {
+		case !whole:
+			t.torn = true
+		case len(line) > 0 && !rawjson.Valid(line):
 			t.bad++
+		case len(line) > 0:
+			t.good++
 		}
+		has, err := guard.Has(line)
+		t.secret = t.secret || has || err != nil
 		eachBlob(line, func(ref store.Ref) { t.names[ref] = true })
 		return nil
 	})

@@ -1,6 +1,7 @@
 package backup
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -54,6 +55,10 @@ type taken struct {
 	stale bool  // it changed while it was read
 	gone  bool  // it vanished before it was read
 	err   error // why it could not be read
+	// older is the file of the older backup that is better, and worse says what is wrong with
+	// this one: see better.
+	older *entry
+	worse error
 }
 
 const (
@@ -229,6 +234,9 @@ func (t *taker) put(k file.Kept, content *content, now *taken) error {
 	if err != nil {
 		return err
 	}
+	if now.older, now.worse, err = t.better(k, content, sum); err != nil {
+		return err
+	}
 	if _, ok := t.to.has(content.ctx, sum); ok {
 		now.SHA256 = sum
 		return nil
@@ -245,31 +253,41 @@ func (t *taker) put(k file.Kept, content *content, now *taken) error {
 	return err
 }
 
-func (t *taker) manifest(created time.Time) *manifest {
-	m := &manifest{created: created}
+func (t *taker) manifest() *manifest {
+	m := &manifest{created: time.Now().UTC().Truncate(time.Millisecond)}
 	for _, was := range t.have {
+		e := was.entry
+		if was.older != nil {
+			m.files = append(m.files, *was.older)
+			e.Path = file.KeptAside(e.Path, e.Modified)
+		}
 		if was.err == nil {
-			m.files = append(m.files, was.entry)
+			m.files = append(m.files, e)
 		}
 	}
 	m.sort()
 	return m
 }
 
-func (t *taker) result() *Result {
-	r := &Result{Created: time.Now().UTC().Truncate(time.Millisecond), Copied: t.copied, Written: t.written, Mended: len(t.to.rotten)}
-	for below, was := range t.have {
-		if was.err != nil {
-			r.Unread = append(r.Unread, Unread{below, file.KeptLog(below), was.err})
-			continue
-		}
-		r.Files++
-		r.Size += was.Size
-		if file.KeptLog(was.Path) != "" {
+func (t *taker) result(m *manifest) *Result {
+	r := &Result{Created: m.created, Files: len(m.files), Size: m.size(), Copied: t.copied, Written: t.written, Mended: len(t.to.rotten)}
+	for i := range m.files {
+		if file.KeptLog(m.files[i].Path) != "" {
 			r.Sessions++
 		}
 	}
-	slices.SortFunc(r.Unread, func(a, b Unread) int { return strings.Compare(a.Path, b.Path) })
+	for below, was := range t.have {
+		fault := Unread{below, file.KeptLog(below), cmp.Or(was.err, was.worse)}
+		switch {
+		case was.err != nil:
+			r.Unread = append(r.Unread, fault)
+		case was.worse != nil:
+			r.Older = append(r.Older, fault)
+		}
+	}
+	for _, faults := range [][]Unread{r.Unread, r.Older} {
+		slices.SortFunc(faults, func(a, b Unread) int { return strings.Compare(a.Path, b.Path) })
+	}
 	return r
 }
 
@@ -283,6 +301,7 @@ func (e *readError) Unwrap() error { return e.err }
 type content struct {
 	ctx  context.Context
 	file vfs.File
+	from io.Reader // instead of the file, for once
 	size int64
 	path string
 	sum  string // of what was read last
@@ -295,10 +314,18 @@ func (c *content) hash() (string, error) {
 	return c.sum, err
 }
 
+// reader returns a reader of the content.
+func (c *content) reader() io.Reader {
+	if c.from != nil {
+		return c.from
+	}
+	return io.NewSectionReader(c.file, 0, c.size)
+}
+
 // copyTo writes the content. An error of the store is a readError.
 func (c *content) copyTo(w io.Writer) error {
 	sum := sha256.New()
-	from := &reader{ctx: c.ctx, at: io.NewSectionReader(c.file, 0, c.size), sum: sum}
+	from := &reader{ctx: c.ctx, at: c.reader(), sum: sum}
 	n, err := io.Copy(w, from)
 	c.sum, c.torn = hex.EncodeToString(sum.Sum(nil)), n > 0 && from.last != '\n'
 	if err == nil && n < c.size {

@@ -11,6 +11,7 @@ import (
 	"strconv"
 
 	"github.com/coppice-dev/coppice/store"
+	"github.com/coppice-dev/coppice/store/file"
 	"github.com/coppice-dev/coppice/store/vfs"
 )
 
@@ -27,9 +28,10 @@ type target struct {
 	dir     string
 	archive string // the file that the directory is packed into, or ""
 	lock    vfs.File
-	old     *manifest // what can be read of the one that is there
-	had     bool      // there is a backup
-	doubted bool      // its manifest cannot be trusted
+	old     *manifest         // what can be read of the one that is there
+	had     bool              // there is a backup
+	doubted bool              // its manifest cannot be trusted
+	logs    map[string]*entry // the files of the older backup that have a log, plain or archived
 	shelves map[string]bool
 	later   *later
 	count   int              // of puts, for names
@@ -39,7 +41,7 @@ type target struct {
 }
 
 func openTarget(fsys vfs.FS, path string, packed bool) (*target, error) {
-	t := &target{fs: fsys, dir: path, shelves: make(map[string]bool), later: newLater(), have: make(map[string]int64), rotten: make(map[string]bool)}
+	t := &target{fs: fsys, dir: path, logs: make(map[string]*entry), shelves: make(map[string]bool), later: newLater(), have: make(map[string]int64), rotten: make(map[string]bool)}
 	if packed {
 		t.archive, t.dir = path, filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".incoming")
 	}
@@ -99,6 +101,12 @@ func (t *target) look() error {
 		err = errors.Join(err, old.close())
 	}
 	t.doubted = t.had && err != nil
+	for i := range t.old.entries() {
+		if e := &t.old.files[i]; e.Size > 0 {
+			t.logs[file.KeptLog(e.Path)] = e
+		}
+	}
+	delete(t.logs, "") // of files that are no log
 	incoming := filepath.Join(t.dir, incomingName)
 	if err := removeAll(t.fs, incoming); err != nil {
 		return err

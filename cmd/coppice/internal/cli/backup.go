@@ -27,7 +27,8 @@ func backupCommand(a *app) *cobra.Command {
 			"removed. A FILE must end in .tar.zst; it is written in full and then replaces the\n" +
 			"older one. If anything interrupts that, the older backup stays.\n\n" +
 			"If a file of the home cannot be read, the older backup stays and the exit code is 3;\n" +
-			"--partial replaces it with one that lacks that file.\n\n" +
+			"--partial replaces it with one that lacks that file. If a session is damaged and the\n" +
+			"older backup has more of it, its older version stays, and the exit code is 3, too.\n\n" +
 			"With --verify nothing is written: the backup is read, and every file is compared\n" +
 			"with its hash.",
 		Example: "  coppice backup /media/usb/coppice\n" +
@@ -57,6 +58,9 @@ func (a *app) runBackup(ctx context.Context, h *home.Home, r home.BackupRequest)
 	a.bar.done()
 	for _, f := range done.Unread {
 		a.say("%s %s cannot be read: %s", a.paint(yellow, "warning:"), f.Path, f.Why)
+	}
+	for _, f := range done.Older {
+		a.say("%s session %s (%s) is damaged: %s; that version stays", a.paint(yellow, "warning:"), f.Session, f.Path, f.Why)
 	}
 	if done.Mended > 0 && !done.Kept {
 		a.say("%s the older backup had %s; what the home has of that was written again, but the disk of the backup may be failing",
