@@ -17,6 +17,9 @@
 // Whenever the program or the machine stops, either the old backup or the new one is
 // whole. A file is such a directory that is made beside it, and then packed.
 //
+// Copying with package upkeep is another thing. It brings two stores together, of any kind, entry by
+// entry, and leaves both in use. A backup is the bytes of one, damage and all.
+//
 // A store is read while others write to it, without a lock: see taker.
 package backup
 

@@ -19,6 +19,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/session/clean"
 	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/store/vfs"
 	"github.com/coppice-dev/coppice/store/vfs/vfstest"
@@ -440,6 +441,48 @@ func TestBackupKeepsTheBetterVersion(t *testing.T) {
 				t.Errorf("%s: after a repair: %+v", to, r)
 			}
 		}
+	}
+}
+
+// A redaction during a backup reaches the older version of a session that is damaged: the backup
+// has nothing of it if it has another session as the redaction left that.
+func TestBackupKeepsNoSecretOfADamagedLog(t *testing.T) {
+	t.Parallel()
+	const secret = "kX9#mQ2$vL"
+	base := newWorld(t)
+	for _, name := range []string{"leak", "other"} {
+		base.session(name, "DB_PASSWORD="+secret, "x")
+	}
+	base.backup("/b/dir")
+	base.write("/home/leak.jsonl", "not JSON\n")
+	kept := 0
+	for at := int64(1); ; at += 3 {
+		w := base.clone()
+		n, changed := int64(0), false
+		reading := w.open(&vfstest.Faulty{FS: w.disk, Before: func(op vfstest.Op) error {
+			if n++; n == at {
+				changed = true
+				sweep, err := clean.Look(t.Context(), w.st)
+				w.must(err)
+				_, err = sweep.Apply(t.Context())
+				w.must(err)
+			}
+			return nil
+		}}, "/home")
+		r, err := backup.Make(t.Context(), reading, backup.Request{To: "/b/dir", FS: w.disk})
+		w.must(err)
+		if kept += len(r.Older); !changed {
+			break
+		}
+		_, err = backup.Restore(t.Context(), backup.RestoreRequest{From: "/b/dir", Dir: "/new", FS: w.disk})
+		w.must(err)
+		got := tree(t, w.disk, "/new")
+		if strings.Contains(got["leak.jsonl"], secret) && !strings.Contains(got["other.jsonl"], secret) {
+			t.Errorf("at %d: the older version has the secret", at)
+		}
+	}
+	if kept < 2 {
+		t.Errorf("the older version was kept %d times", kept)
 	}
 }
 

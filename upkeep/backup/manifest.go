@@ -1,7 +1,6 @@
 package backup
 
 import (
-	"bufio"
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
@@ -73,98 +72,52 @@ var errManifest = errors.New("the list of files is damaged, so more may be missi
 
 // readManifest reads a manifest, which may come from anywhere. From a damaged one it also
 // returns what can be read: each line names its content by a hash, so a wrong line finds
-// nothing.
+// nothing. A line is left out if no backup of ours has it, because its path leads elsewhere.
 func readManifest(r io.Reader) (*manifest, error) {
 	data, err := io.ReadAll(io.LimitReader(r, maxManifest))
 	if err != nil {
 		return nil, err
 	}
-	end := bytes.LastIndexByte(bytes.TrimSuffix(data, []byte("\n")), '\n') + 1
-	var last foot
-	sum := sha256.Sum256(data[:end])
-	if json.Unmarshal(data[end:], &last) != nil || last.SHA256 != hex.EncodeToString(sum[:]) {
-		return salvage(data), errManifest
-	}
-	m := &manifest{}
-	lines := bufio.NewReader(bytes.NewReader(data[:end]))
-	for first := true; ; first = false {
-		line, err := lines.ReadBytes('\n')
-		if err != nil {
-			break
-		}
-		if first {
-			if err := m.readHead(line); err != nil {
-				return nil, err
-			}
-			continue
-		}
-		var e entry
-		if json.Unmarshal(line, &e) != nil {
-			return nil, errManifest
-		}
-		m.files = append(m.files, e)
-	}
-	if len(m.files) != last.Files {
-		return nil, errManifest
-	}
-	if err := m.check(); err != nil {
-		return nil, fmt.Errorf("%w: %w", errManifest, err)
-	}
-	return m, nil
-}
-
-// salvage reads the lines of a damaged manifest that make sense.
-func salvage(data []byte) *manifest {
 	m := &manifest{}
 	for line := range bytes.Lines(data) {
 		var e entry
-		if json.Unmarshal(line, &e) == nil && e.check() == nil && e.isPlausible() {
+		if json.Unmarshal(line, &e) == nil && e.makesSense() {
 			m.files = append(m.files, e)
-		} else {
-			_ = m.readHead(line) // an error means that it is not the head
+		} else if err := m.readHead(line); err != nil {
+			return nil, err
 		}
 	}
 	m.sort()
-	return m
+	end := bytes.LastIndexByte(bytes.TrimSuffix(data, []byte("\n")), '\n') + 1
+	var last foot
+	sum := sha256.Sum256(data[:end])
+	if json.Unmarshal(data[end:], &last) == nil && last.SHA256 == hex.EncodeToString(sum[:]) && last.Files == len(m.files) && !m.created.IsZero() {
+		return m, nil
+	}
+	m.files = slices.DeleteFunc(m.files, func(e entry) bool { return !e.isPlausible() })
+	return m, errManifest
 }
 
+// readHead reads the first line, and ignores any other.
 func (m *manifest) readHead(line []byte) error {
 	var first head
-	if json.Unmarshal(line, &first) != nil || first.Version < 1 {
-		return errManifest
-	}
-	if first.Version > version {
+	switch {
+	case json.Unmarshal(line, &first) != nil:
+	case first.Version > version:
 		return &store.Error{
 			Op: "read backup", Kind: store.ErrInvalid, Err: fmt.Errorf("it has version %d; this program knows %d", first.Version, version),
 			Hint: "use a newer version of coppice",
 		}
-	}
-	m.created = first.Created
-	return nil
-}
-
-// check refuses what no backup of ours has: a path that leads elsewhere, or a malformed
-// hash.
-func (m *manifest) check() error {
-	for i, e := range m.files {
-		if err := e.check(); err != nil {
-			return err
-		}
-		if i > 0 && m.files[i-1].Path >= e.Path {
-			return fmt.Errorf("%.200q is there twice", e.Path)
-		}
+	case first.Version > 0:
+		m.created = first.Created
 	}
 	return nil
 }
 
-func (e *entry) check() error {
-	if _, ok := file.IsKept(e.Path); !ok {
-		return fmt.Errorf("a home has no file %.200q", e.Path)
-	}
-	if _, ok := store.Ref("sha256:" + e.SHA256).Hex(); !ok || e.Size < 0 {
-		return fmt.Errorf("the line of %.200q makes no sense", e.Path)
-	}
-	return nil
+func (e *entry) makesSense() bool {
+	_, kept := file.IsKept(e.Path)
+	_, sum := store.Ref("sha256:" + e.SHA256).Hex()
+	return kept && sum && e.Size >= 0
 }
 
 // isPlausible reports whether a line of a damaged manifest can be right. A blob is

@@ -137,6 +137,9 @@ func (t *taker) round(ctx context.Context, takeNew bool) (moved, added bool, err
 		if err != nil {
 			return false, false, err
 		}
+		if k.Kind == store.PartNote && k.Name == store.RedactedNote {
+			moved = t.doubtOlder() || moved
+		}
 		// A note cannot have come from another place.
 		moved = moved || known && k.Room != file.RoomNote || now.stale
 		added = added || !known && k.Room != file.RoomBlob
@@ -148,6 +151,18 @@ func (t *taker) round(ctx context.Context, takeNew bool) (moved, added bool, err
 		}
 	}
 	return moved, added, nil
+}
+
+// doubtOlder has the logs read again of which the older version is kept, and reports whether there
+// are any: something was redacted, which may be in that.
+func (t *taker) doubtOlder() (any bool) {
+	for below, was := range t.have {
+		if was.older != nil {
+			was.stale, any = true, true
+			t.have[below] = was
+		}
+	}
+	return any
 }
 
 // isStill reports whether a file is what was read, with more lines at most.
