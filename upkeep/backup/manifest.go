@@ -141,6 +141,18 @@ func (m *manifest) entries() []entry {
 	return m.files
 }
 
+// logs returns the files that have a log, plain or archived, by its name.
+func (m *manifest) logs() map[string]*entry {
+	logs := make(map[string]*entry)
+	for i := range m.entries() {
+		if e := &m.files[i]; e.Size > 0 {
+			logs[file.KeptLog(e.Path)] = e
+		}
+	}
+	delete(logs, "") // files that are no log
+	return logs
+}
+
 // sums returns the hashes of everything in the backup.
 func (m *manifest) sums() map[string]bool {
 	sums := make(map[string]bool)

@@ -10,6 +10,7 @@ import (
 	"io"
 	"maps"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -49,6 +50,24 @@ func (e *DamagedError) Error() string {
 
 // Is makes a DamagedError match store.ErrCorrupt.
 func (e *DamagedError) Is(target error) bool { return target == store.ErrCorrupt }
+
+// noManifest says what a directory without a manifest is.
+func noManifest(fsys vfs.FS, dir string) error {
+	why := "the directory is not a backup: it has no " + manifestName
+	e := &store.Error{Op: "open backup", Path: dir}
+	_, err := fsys.Lstat(filepath.Join(dir, objectsName))
+	switch {
+	case file.IsStore(dir):
+		e.Hint = "it is a home, not a backup of one: open it as it is"
+	case err == nil:
+		why = "its " + manifestName + " is missing, which says which file is which"
+		e.Hint = "back the home up again; if the home is lost, objects still has the content of every file"
+	default:
+		e.Hint = "name the directory of a backup"
+	}
+	e.Err = &refusal{errors.New(why), store.ErrNotExist}
+	return e
+}
 
 // VerifyRequest says which backup to check.
 type VerifyRequest struct {

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 
 	"github.com/coppice-dev/coppice/store"
-	"github.com/coppice-dev/coppice/store/file"
 	"github.com/coppice-dev/coppice/store/vfs"
 )
 
@@ -78,24 +77,6 @@ func openDir(fsys vfs.FS, dir string) (*dirSource, error) {
 		d.err = errors.Join(d.err, f.Close())
 	}
 	return d, nil
-}
-
-// noManifest says what a directory without a manifest is.
-func noManifest(fsys vfs.FS, dir string) error {
-	why := "the directory is not a backup: it has no " + manifestName
-	e := &store.Error{Op: "open backup", Path: dir}
-	_, err := fsys.Lstat(filepath.Join(dir, objectsName))
-	switch {
-	case file.IsStore(dir):
-		e.Hint = "it is a home, not a backup of one: open it as it is"
-	case err == nil:
-		why = "its " + manifestName + " is missing, which says which file is which"
-		e.Hint = "back the home up again; if the home is lost, objects still has the content of every file"
-	default:
-		e.Hint = "name the directory of a backup"
-	}
-	e.Err = &refusal{errors.New(why), store.ErrNotExist}
-	return e
 }
 
 func (d *dirSource) list() (*manifest, error) { return d.m, d.err }

@@ -34,6 +34,11 @@ import (
 //
 // If a redaction is running when the last listing begins, the backup waits for it. One
 // that begins later has not changed what was read.
+//
+// Of a log that is damaged in the store, the older backup may have a version of which more lines
+// can be read. Then that version stays, and the damaged file goes into the quarantine of the
+// backup, because it may have lines that came later. A log that grew by a damaged line is better
+// than what it was, and so is one whose end is torn because it is being written to.
 type taker struct {
 	store    *file.Store
 	to       *target
@@ -266,6 +271,38 @@ func (t *taker) put(k file.Kept, content *content, now *taken) error {
 		return nil
 	}
 	return err
+}
+
+// better returns the version of a log that the older backup has, if the one that was just read is
+// damaged and less of it can be read, and why. A version that has something that was redacted since
+// is never kept.
+func (t *taker) better(k file.Kept, c *content, sum string) (older *entry, why, err error) {
+	older = t.to.logs[file.KeptLog(k.Below)]
+	if older == nil || older.SHA256 == sum {
+		return nil, nil, nil
+	}
+	now := textOf(k.Below, c.reader(), nil)
+	if !now.isDamaged() || c.ctx.Err() != nil {
+		return nil, nil, c.ctx.Err()
+	}
+	guard, err := clean.LoadGuard(c.ctx, t.store)
+	if err != nil {
+		return nil, nil, err
+	}
+	var was *text
+	whole, err := t.to.readOld(c.ctx, older, func(r io.Reader) error {
+		was = textOf(older.Path, r, guard)
+		return nil
+	})
+	if err == nil && whole && !was.secret && was.good > now.good {
+		whole, err = t.to.keep(c.ctx, older)
+	} else {
+		whole = false
+	}
+	if err != nil || !whole {
+		return nil, nil, err
+	}
+	return older, &refusal{fmt.Errorf("%d of its lines can be read, and %d in the older backup", now.good, was.good), store.ErrCorrupt}, nil
 }
 
 func (t *taker) manifest() *manifest {

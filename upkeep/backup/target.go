@@ -11,7 +11,6 @@ import (
 	"strconv"
 
 	"github.com/coppice-dev/coppice/store"
-	"github.com/coppice-dev/coppice/store/file"
 	"github.com/coppice-dev/coppice/store/vfs"
 )
 
@@ -41,7 +40,7 @@ type target struct {
 }
 
 func openTarget(fsys vfs.FS, path string, packed bool) (*target, error) {
-	t := &target{fs: fsys, dir: path, logs: make(map[string]*entry), shelves: make(map[string]bool), later: newLater(), have: make(map[string]int64), rotten: make(map[string]bool)}
+	t := &target{fs: fsys, dir: path, shelves: make(map[string]bool), later: newLater(), have: make(map[string]int64), rotten: make(map[string]bool)}
 	if packed {
 		t.archive, t.dir = path, filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".incoming")
 	}
@@ -101,12 +100,7 @@ func (t *target) look() error {
 		err = errors.Join(err, old.close())
 	}
 	t.doubted = t.had && err != nil
-	for i := range t.old.entries() {
-		if e := &t.old.files[i]; e.Size > 0 {
-			t.logs[file.KeptLog(e.Path)] = e
-		}
-	}
-	delete(t.logs, "") // of files that are no log
+	t.logs = t.old.logs()
 	incoming := filepath.Join(t.dir, incomingName)
 	if err := removeAll(t.fs, incoming); err != nil {
 		return err
@@ -188,6 +182,31 @@ func (t *target) put(c *content) error {
 		}
 		return t.fs.Rename(incoming, object)
 	})
+}
+
+// readOld calls use with a file of the older backup, and reports whether it is whole.
+func (t *target) readOld(ctx context.Context, e *entry, use func(r io.Reader) error) (whole bool, err error) {
+	old, err := t.openOld()
+	if err != nil {
+		return false, err
+	}
+	_, wrong, err := (&reading{src: old}).one(ctx, e, func(_ *entry, r io.Reader) error {
+		err := use(r)
+		if _, unread := errors.AsType[*readError](err); unread {
+			return nil // that is what is wrong
+		}
+		return err
+	})
+	return wrong == nil, errors.Join(err, old.close())
+}
+
+// keep makes sure that the content of a file of the older backup is there, and reports whether it
+// could.
+func (t *target) keep(ctx context.Context, e *entry) (bool, error) {
+	if _, ok := t.has(ctx, e.SHA256); ok {
+		return true, nil
+	}
+	return t.readOld(ctx, e, func(r io.Reader) error { return t.put(&content{ctx: ctx, from: r, size: e.Size}) })
 }
 
 // publish makes the manifest, and what it names, the backup: it packs them into the archive, or
