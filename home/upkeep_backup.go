@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/coppice-dev/coppice/session"
-	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/upkeep/backup"
 )
 
@@ -20,34 +19,11 @@ type BackupRequest struct {
 	Partial bool `json:"partial,omitempty"`
 }
 
-// BackupResult is what was backed up.
+// BackupResult is what was backed up. If some files could not be read, or the backup kept an older
+// version of some, the error is ErrPartial.
 type BackupResult struct {
-	Path     string    `json:"path"`
-	Created  time.Time `json:"created"`
-	Sessions int       `json:"sessions"`
-	Files    int       `json:"files"`
-	Size     int64     `json:"size"`    // of the files
-	Copied   int       `json:"copied"`  // files that had to be written
-	Written  int64     `json:"written"` // their size
-	// Mended counts those that the older backup had, but damaged: its disk may be failing.
-	Mended int `json:"mended,omitempty"`
-	// Unread are the files of the home that could not be read, and Kept says that an older
-	// backup was left as it is because of them. The error is ErrPartial then.
-	Unread []BackupFault `json:"unread"`
-	Kept   bool          `json:"kept,omitempty"`
-	// Older are damaged files of the home of which more can be read in the older backup. The backup
-	// keeps that version, and has the damaged file in its quarantine. The error is ErrPartial then.
-	Older []BackupFault `json:"older,omitempty"`
-}
-
-// BackupFault is a file of a home or of a backup, and what is wrong with it.
-type BackupFault struct {
-	Path string `json:"path"` // below the directory of the home
-	Why  string `json:"why"`
-	// Session is the session whose file it is, and Lost says that nothing of the file can
-	// be restored.
-	Session string `json:"session,omitempty"`
-	Lost    bool   `json:"lost,omitempty"`
+	Path string `json:"path"`
+	backup.Result
 }
 
 // Backup makes a backup of the home, or brings one up to date: every session, removed or not,
@@ -64,23 +40,10 @@ func (u *Upkeep) Backup(ctx context.Context, r BackupRequest) (*BackupResult, er
 	if done == nil {
 		return nil, err
 	}
-	result := &BackupResult{
-		Path: to, Created: done.Created, Sessions: done.Sessions, Files: done.Files, Size: done.Size,
-		Copied: done.Copied, Written: done.Written, Mended: done.Mended, Kept: done.Kept,
-		Unread: faultsOf(done.Unread), Older: faultsOf(done.Older),
-	}
-	if err == nil && len(result.Unread)+len(result.Older) > 0 {
+	if err == nil && len(done.Unread)+len(done.Older) > 0 {
 		err = ErrPartial
 	}
-	return result, err
-}
-
-func faultsOf(unread []backup.Unread) []BackupFault {
-	faults := []BackupFault{}
-	for _, f := range unread {
-		faults = append(faults, BackupFault{Path: f.Path, Why: Describe(f.Err).Message, Session: f.Session})
-	}
-	return faults
+	return &BackupResult{to, *done}, err
 }
 
 // realPath follows the symbolic links of the part that exists: a backup or a home may
@@ -109,41 +72,8 @@ type VerifyBackupRequest struct {
 
 // BackupContents is what a backup holds.
 type BackupContents struct {
-	Path     string    `json:"path"`
-	Created  time.Time `json:"created"`
-	Sessions int       `json:"sessions"`
-	Files    int       `json:"files"`
-	Size     int64     `json:"size"`
-	// Damaged are the files that are not what they were when the backup was made.
-	Damaged []BackupFault `json:"damaged"`
-	// Unreadable are the sessions with lines that cannot be read, and Missing is the content
-	// that sessions refer to and the backup lacks. Both were already so in the home. If the list
-	// of files is damaged, this is not known, and both are empty.
-	Unreadable []UnreadableLines `json:"unreadable"`
-	Missing    []store.Ref       `json:"missing"`
-}
-
-// UnreadableLines counts the lines of a file in a backup that cannot be read.
-type UnreadableLines struct {
-	Path  string `json:"path"`
-	Lines int    `json:"lines"`
-}
-
-func contentsOf(path string, c *backup.Contents) *BackupContents {
-	if c == nil {
-		return nil
-	}
-	result := &BackupContents{
-		Path: path, Created: c.Created, Sessions: c.Sessions, Files: c.Files, Size: c.Size,
-		Damaged: []BackupFault{}, Unreadable: []UnreadableLines{}, Missing: orEmpty(c.Lost),
-	}
-	for _, d := range c.Damage {
-		result.Damaged = append(result.Damaged, BackupFault(d))
-	}
-	for _, b := range c.BadLines {
-		result.Unreadable = append(result.Unreadable, UnreadableLines(b))
-	}
-	return result
+	Path string `json:"path"`
+	backup.Contents
 }
 
 // VerifyBackup reads all of a backup and checks it: every file against its hash, every line
@@ -154,10 +84,13 @@ func VerifyBackup(ctx context.Context, r VerifyBackupRequest, o *Options) (*Back
 	h := &Home{opts: optionsOf(o)}
 	path := realPath(r.Path)
 	c, err := backup.Verify(ctx, backup.VerifyRequest{Path: path, Progress: h.progress(ctx, "verifying")})
-	if err == nil && len(c.Damage) > 0 {
-		err = &backup.DamagedError{Backup: path, Damage: c.Damage}
+	if c == nil {
+		return nil, err
 	}
-	return contentsOf(path, c), err
+	if err == nil && len(c.Damaged) > 0 {
+		err = &backup.DamagedError{Backup: path, Damaged: c.Damaged}
+	}
+	return &BackupContents{path, *c}, err
 }
 
 // RestoreBackupRequest says which backup becomes a home.
@@ -177,7 +110,7 @@ type RestoreBackupResult struct {
 	Files    int   `json:"files"`
 	Size     int64 `json:"size"`
 	// Damaged are the files that are missing from the home, or are damaged in it.
-	Damaged []BackupFault `json:"damaged"`
+	Damaged []backup.Fault `json:"damaged"`
 }
 
 // RestoreBackup turns a backup into a home. where is as for Open; it must be an empty
@@ -204,11 +137,10 @@ func RestoreBackup(ctx context.Context, where string, r RestoreBackupRequest, o 
 	if err != nil {
 		return nil, err
 	}
-	all := contentsOf(from, c)
-	if len(all.Damaged) > 0 {
+	if len(c.Damaged) > 0 {
 		err = ErrPartial
 	}
-	return &RestoreBackupResult{dir, from, all.Created, all.Sessions, all.Files, all.Size, all.Damaged}, err
+	return &RestoreBackupResult{dir, from, c.Created, c.Sessions, c.Files, c.Size, c.Damaged}, err
 }
 
 func optionsOf(o *Options) Options {

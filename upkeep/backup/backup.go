@@ -59,29 +59,33 @@ type Request struct {
 	FS vfs.FS
 }
 
-// Unread is a file of the store that could not be read, or not all of it.
-type Unread struct {
-	Path    string
-	Session string // the session whose file it is, or ""
-	Err     error
+// Fault is a file of a store or of a backup, and what is wrong with it.
+type Fault struct {
+	Path string `json:"path"` // below the directory of the store
+	Why  string `json:"why"`
+	// Session is the session whose file it is, and Lost says that nothing of the file can
+	// be restored.
+	Session string `json:"session,omitempty"`
+	Lost    bool   `json:"lost,omitempty"`
 }
 
 // Result is what was backed up.
 type Result struct {
-	Created  time.Time
-	Sessions int   // those in the trash are not counted
-	Files    int   // in the backup
-	Size     int64 // of these files
-	Copied   int   // files that the older backup did not have, or had damaged
-	Written  int64 // their size
-	Mended   int   // those of them that the older backup had damaged
-	// Unread are the files that are missing from the backup.
-	Unread []Unread
-	// Older are files that are damaged in the store and of which more can be read in the older
-	// backup. Its version stays, and the damaged file is in the quarantine of the backup.
-	Older []Unread
-	// Kept means that the older backup was left as it is, because of Unread.
-	Kept bool
+	Created  time.Time `json:"created"`
+	Sessions int       `json:"sessions"` // those in the trash are not counted
+	Files    int       `json:"files"`
+	Size     int64     `json:"size"`    // of the files
+	Copied   int       `json:"copied"`  // files that had to be written
+	Written  int64     `json:"written"` // their size
+	// Mended counts those that the older backup had, but damaged: its disk may be failing.
+	Mended int `json:"mended,omitempty"`
+	// Unread are the files of the store that could not be read, and Kept says that an older
+	// backup was left as it is because of them.
+	Unread []Fault `json:"unread"`
+	Kept   bool    `json:"kept,omitempty"`
+	// Older are damaged files of the store of which more can be read in the older backup. The backup
+	// keeps that version, and has the damaged file in its quarantine.
+	Older []Fault `json:"older,omitempty"`
 }
 
 // Make makes a backup of a store, or brings one up to date. An error means that the

@@ -80,10 +80,10 @@ func TestDamagedBackup(t *testing.T) {
 		want := w.kept(w.disk, "/home")
 		broken := tt.damage(w)
 		c, err := backup.Verify(t.Context(), backup.VerifyRequest{Path: "/b/dir", FS: w.disk})
-		if err != nil || len(c.Damage) != 1 || c.Damage[0].Path != broken {
+		if err != nil || len(c.Damaged) != 1 || c.Damaged[0].Path != broken {
 			t.Errorf("%s: %+v, %v; want %s", name, c, err, broken)
 		}
-		if len(c.BadLines)+len(c.Lost) > 0 {
+		if len(c.Unreadable)+len(c.Missing) > 0 {
 			t.Errorf("%s: the home is blamed for %+v", name, c)
 		}
 		_, err = backup.Restore(t.Context(), backup.RestoreRequest{From: "/b/dir", Dir: "/new", FS: w.disk})
@@ -95,11 +95,11 @@ func TestDamagedBackup(t *testing.T) {
 		}
 		c, err = backup.Restore(t.Context(), backup.RestoreRequest{From: "/b/dir", Dir: "/new", FS: w.disk, Partial: true})
 		got := tree(t, w.disk, "/new")
-		if err != nil || len(c.Damage) != 1 || c.Damage[0].Lost == tt.left || c.Sessions != 5-tt.lost || c.Files != len(got) {
+		if err != nil || len(c.Damaged) != 1 || c.Damaged[0].Lost == tt.left || c.Sessions != 5-tt.lost || c.Files != len(got) {
 			t.Errorf("%s: restoring the rest: %+v, %v; there are %d files", name, c, err, len(got))
 		}
-		if isLog := broken == "plain1.jsonl"; isLog != (c.Damage[0].Session == "plain1") {
-			t.Errorf("%s: the damaged session is %q", name, c.Damage[0].Session)
+		if isLog := broken == "plain1.jsonl"; isLog != (c.Damaged[0].Session == "plain1") {
+			t.Errorf("%s: the damaged session is %q", name, c.Damaged[0].Session)
 		}
 		if _, there := got[broken]; there != tt.left {
 			t.Errorf("%s: what is damaged is there: %v", name, there)
@@ -169,7 +169,7 @@ func TestSalvagedManifest(t *testing.T) {
 		t.Error("a backup that failed deleted content")
 	}
 	c, err := backup.Restore(t.Context(), backup.RestoreRequest{From: "/b/dir", Dir: "/new", FS: w.disk, Partial: true})
-	if err != nil || len(c.Damage) != 1 || c.Damage[0].Path != "manifest.jsonl" || c.Sessions != 4 || c.Created.IsZero() {
+	if err != nil || len(c.Damaged) != 1 || c.Damaged[0].Path != "manifest.jsonl" || c.Sessions != 4 || c.Created.IsZero() {
 		t.Errorf("%+v, %v", c, err)
 	}
 	delete(want, "plain1.jsonl")
@@ -195,7 +195,7 @@ func TestDamagedManifest(t *testing.T) {
 	} {
 		w.write("/b/dir/manifest.jsonl", bad)
 		c, err := backup.Verify(t.Context(), backup.VerifyRequest{Path: "/b/dir", FS: w.disk})
-		if err != nil || len(c.Damage) != 1 || c.Damage[0].Path != "manifest.jsonl" {
+		if err != nil || len(c.Damaged) != 1 || c.Damaged[0].Path != "manifest.jsonl" {
 			t.Errorf("%s: %+v, %v", name, c, err)
 		}
 	}
@@ -219,7 +219,7 @@ func TestNoBackup(t *testing.T) {
 	}
 	w.write("/x.tar.zst", "this is not zstd, and not tar")
 	c, err := backup.Verify(t.Context(), backup.VerifyRequest{Path: "/x.tar.zst", FS: w.disk})
-	if err != nil || len(c.Damage) == 0 {
+	if err != nil || len(c.Damaged) == 0 {
 		t.Errorf("%+v, %v", c, err)
 	}
 }
@@ -246,7 +246,7 @@ func TestCutArchive(t *testing.T) {
 		}
 		dir := fmt.Sprint("/new", n)
 		c, err := backup.Restore(t.Context(), backup.RestoreRequest{From: "/b/cut.tar.zst", Dir: dir, FS: w.disk, Partial: true})
-		if err != nil || len(c.Damage) == 0 {
+		if err != nil || len(c.Damaged) == 0 {
 			t.Errorf("%d of %d bytes: %+v, %v", n, len(whole), c, err)
 		}
 		got := tree(t, w.disk, dir)
@@ -259,7 +259,7 @@ func TestCutArchive(t *testing.T) {
 			continue // not even the list of files can be read
 		}
 		damaged := func(below string) bool {
-			return slices.ContainsFunc(c.Damage, func(d backup.Damage) bool { return d.Path == below })
+			return slices.ContainsFunc(c.Damaged, func(d backup.Fault) bool { return d.Path == below })
 		}
 		for below := range want {
 			if got[below] != want[below] && !damaged(below) {
@@ -307,7 +307,7 @@ func TestHostileArchive(t *testing.T) {
 			to := filepath.Join(dir, fmt.Sprint("home", i, what))
 			for _, partial := range []bool{false, true} {
 				c, err := backup.Restore(t.Context(), backup.RestoreRequest{From: path, Dir: to, Partial: partial})
-				if !partial && !errors.Is(err, store.ErrCorrupt) || partial && (err != nil || len(c.Damage) == 0) {
+				if !partial && !errors.Is(err, store.ErrCorrupt) || partial && (err != nil || len(c.Damaged) == 0) {
 					t.Errorf("%s, %s: %+v, %v", h.Name, what, c, err)
 				}
 			}
@@ -378,8 +378,8 @@ func TestVerifyTellsWhatTheHomeLacked(t *testing.T) {
 		w.backup(to)
 		c, err := backup.Verify(t.Context(), backup.VerifyRequest{Path: to, FS: w.disk})
 		want := store.Ref("sha256:" + filepath.Base(blob))
-		if err != nil || len(c.Damage) > 0 || !slices.Equal(c.Lost, []store.Ref{want}) ||
-			!slices.Equal(c.BadLines, []backup.BadLines{{Path: "broken.jsonl", Lines: 1}}) {
+		if err != nil || len(c.Damaged) > 0 || !slices.Equal(c.Missing, []store.Ref{want}) ||
+			!slices.Equal(c.Unreadable, []backup.Unreadable{{Path: "broken.jsonl", Lines: 1}}) {
 			t.Errorf("%s: %+v, %v", to, c, err)
 		}
 	}
@@ -415,11 +415,11 @@ func TestBackupKeepsTheBetterVersion(t *testing.T) {
 			w, good := damaged(t, to, more)
 			for range 2 {
 				r := w.backup(to)
-				if r.Kept || len(r.Unread) > 0 || len(r.Older) != 1 || r.Older[0].Session != "plain1" || !errors.Is(r.Older[0].Err, store.ErrCorrupt) || r.Sessions != 5 {
+				if r.Kept || len(r.Unread) > 0 || len(r.Older) != 1 || r.Older[0].Session != "plain1" || !strings.Contains(r.Older[0].Why, "in the older backup") || r.Sessions != 5 {
 					t.Fatalf("%s: %+v", to, r)
 				}
 				c, err := backup.Verify(t.Context(), backup.VerifyRequest{Path: to, FS: w.disk})
-				if err != nil || len(c.Damage)+len(c.BadLines)+len(c.Lost) > 0 || c.Files != r.Files || c.Sessions != 5 {
+				if err != nil || len(c.Damaged)+len(c.Unreadable)+len(c.Missing) > 0 || c.Files != r.Files || c.Sessions != 5 {
 					t.Errorf("%s: %+v, %v", to, c, err)
 				}
 			}

@@ -22,27 +22,19 @@ import (
 	"github.com/coppice-dev/coppice/store/vfs"
 )
 
-// Damage is what is wrong with a file of a backup.
-type Damage struct {
-	Path    string
-	Why     string
-	Session string // whose file it is, or ""
-	Lost    bool   // a restore leaves it out: no part of it is usable
-}
-
 // DamagedError means that a backup is damaged. It matches store.ErrCorrupt.
 type DamagedError struct {
-	Backup string
-	Damage []Damage
+	Backup  string
+	Damaged []Fault
 }
 
 func (e *DamagedError) Error() string {
 	const most = 5
 	var list []string
-	for _, d := range e.Damage[:min(most, len(e.Damage))] {
+	for _, d := range e.Damaged[:min(most, len(e.Damaged))] {
 		list = append(list, d.Path+": "+d.Why)
 	}
-	if more := len(e.Damage) - most; more > 0 {
+	if more := len(e.Damaged) - most; more > 0 {
 		list = append(list, fmt.Sprintf("and %d more", more))
 	}
 	return fmt.Sprintf("the backup %s is damaged: %s", e.Backup, strings.Join(list, "; "))
@@ -78,17 +70,17 @@ type VerifyRequest struct {
 
 // Contents is what a backup holds.
 type Contents struct {
-	Created  time.Time
-	Sessions int
-	Files    int
-	Size     int64
-	Damage   []Damage
-	// BadLines are the files with lines that were already unreadable when the backup was
-	// made, and Lost is content that sessions refer to but that the home had already lost.
-	// They do not include damage of the backup itself; if its list of files is damaged,
-	// they are not known, and empty.
-	BadLines []BadLines
-	Lost     []store.Ref
+	Created  time.Time `json:"created"`
+	Sessions int       `json:"sessions"`
+	Files    int       `json:"files"`
+	Size     int64     `json:"size"`
+	// Damaged are the files that are not what they were when the backup was made.
+	Damaged []Fault `json:"damaged"`
+	// Unreadable are the files with lines that cannot be read, and Missing is the content
+	// that sessions refer to and the backup lacks. Both were already so in the home. If the list
+	// of files is damaged, this is not known, and both are empty.
+	Unreadable []Unreadable `json:"unreadable"`
+	Missing    []store.Ref  `json:"missing"`
 }
 
 func (c *Contents) count(below string, size int64) {
@@ -99,10 +91,10 @@ func (c *Contents) count(below string, size int64) {
 	}
 }
 
-// BadLines counts the lines of a file that cannot be read.
-type BadLines struct {
-	Path  string
-	Lines int
+// Unreadable counts the lines of a file that cannot be read.
+type Unreadable struct {
+	Path  string `json:"path"`
+	Lines int    `json:"lines"`
 }
 
 // Verify reads all of a backup and compares it with its manifest. Damage is in the
@@ -115,7 +107,7 @@ func Verify(ctx context.Context, r VerifyRequest) (*Contents, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := &reading{src: src, progress: r.Progress}
+	v := newReading(src, r.Progress)
 	texts := make(map[string]*text)
 	err = v.run(ctx, func(e *entry, r io.Reader) error {
 		texts[e.Path] = textOf(e.Path, r, nil)
@@ -168,13 +160,13 @@ func textOf(below string, r io.Reader, guard *clean.Guard) *text {
 // blameHome notes what was wrong before the backup was made: in files that are as they
 // were then, lines that cannot be read, and names of blobs that are not there.
 func (v *reading) blameHome(texts map[string]*text) {
-	for _, d := range v.Damage {
+	for _, d := range v.Damaged {
 		delete(texts, d.Path)
 	}
 	lost := make(map[store.Ref]bool)
 	for _, below := range slices.Sorted(maps.Keys(texts)) {
 		if bad := texts[below].bad; bad > 0 {
-			v.BadLines = append(v.BadLines, BadLines{below, bad})
+			v.Unreadable = append(v.Unreadable, Unreadable{below, bad})
 		}
 		maps.Copy(lost, texts[below].names)
 	}
@@ -185,7 +177,8 @@ func (v *reading) blameHome(texts map[string]*text) {
 			delete(lost, store.Ref("sha256:"+e.SHA256))
 		}
 	}
-	v.Lost = slices.Sorted(maps.Keys(lost))
+	v.Missing = slices.AppendSeq(v.Missing, maps.Keys(lost))
+	slices.Sort(v.Missing)
 }
 
 // eachBlob calls each with the blobs that a line refers to, as our writers write it. A
@@ -214,6 +207,10 @@ type reading struct {
 	progress func(done, total int64)
 }
 
+func newReading(src source, progress func(done, total int64)) *reading {
+	return &reading{src: src, progress: progress, Contents: Contents{Damaged: []Fault{}, Unreadable: []Unreadable{}, Missing: []store.Ref{}}}
+}
+
 // run calls use with every file of the backup. What use leaves unread is read after it. An error
 // of use ends the run.
 func (v *reading) run(ctx context.Context, use func(e *entry, r io.Reader) error) error {
@@ -222,7 +219,7 @@ func (v *reading) run(ctx context.Context, use func(e *entry, r io.Reader) error
 		return err // it is of a later version
 	}
 	if err != nil {
-		v.Damage = append(v.Damage, Damage{Path: manifestName, Why: err.Error()})
+		v.Damaged = append(v.Damaged, Fault{Path: manifestName, Why: err.Error()})
 	}
 	if m == nil {
 		m = &manifest{}
@@ -239,13 +236,13 @@ func (v *reading) run(ctx context.Context, use func(e *entry, r io.Reader) error
 			return err
 		}
 		if wrong != nil {
-			v.Damage = append(v.Damage, Damage{e.Path, wrong.Error(), file.KeptLog(e.Path), isLost(e.Path, size)})
+			v.Damaged = append(v.Damaged, Fault{e.Path, wrong.Error(), file.KeptLog(e.Path), isLost(e.Path, size)})
 		}
 		v.count(e.Path, e.Size)
 		done += e.Size
 	}
-	v.Damage = append(v.Damage, v.src.rest()...)
-	slices.SortStableFunc(v.Damage, func(a, b Damage) int { return strings.Compare(a.Path, b.Path) })
+	v.Damaged = append(v.Damaged, v.src.rest()...)
+	slices.SortStableFunc(v.Damaged, func(a, b Fault) int { return strings.Compare(a.Path, b.Path) })
 	return ctx.Err()
 }
 

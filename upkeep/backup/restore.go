@@ -94,7 +94,7 @@ func (n *newHome) fill(ctx context.Context, src source, r RestoreRequest) (*Cont
 	if err := n.mkdir("."); err != nil {
 		return nil, err
 	}
-	v := &reading{src: src, progress: r.Progress}
+	v := newReading(src, r.Progress)
 	if err := v.run(ctx, n.write); err != nil {
 		return nil, err
 	}
@@ -102,10 +102,10 @@ func (n *newHome) fill(ctx context.Context, src source, r RestoreRequest) (*Cont
 		return nil, err
 	}
 	c := &v.Contents
-	if len(c.Damage) > 0 && !r.Partial {
-		return c, &DamagedError{r.From, c.Damage}
+	if len(c.Damaged) > 0 && !r.Partial {
+		return c, &DamagedError{r.From, c.Damaged}
 	}
-	for _, d := range c.Damage {
+	for _, d := range c.Damaged {
 		if _, there := n.sizes[d.Path]; there && d.Lost {
 			delete(n.sizes, d.Path)
 			if err := n.fs.Remove(n.path(d.Path)); err != nil {

@@ -19,7 +19,7 @@ type source interface {
 	// before the next.
 	open(e *entry) (io.Reader, error)
 	// rest reads what follows, and returns what should not be there at all.
-	rest() []Damage
+	rest() []Fault
 	close() error
 }
 
@@ -99,7 +99,7 @@ func (d *dirSource) closeFile() (err error) {
 	return err
 }
 
-func (d *dirSource) rest() []Damage { return nil }
+func (d *dirSource) rest() []Fault { return nil }
 
 func (d *dirSource) close() error {
 	err := d.closeFile()

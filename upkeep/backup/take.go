@@ -1,7 +1,6 @@
 package backup
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -63,7 +62,7 @@ type taken struct {
 	// older is the file of the older backup that is better, and worse says what is wrong with
 	// this one: see better.
 	older *entry
-	worse error
+	worse string
 }
 
 const (
@@ -276,18 +275,18 @@ func (t *taker) put(k file.Kept, content *content, now *taken) error {
 // better returns the version of a log that the older backup has, if the one that was just read is
 // damaged and less of it can be read, and why. A version that has something that was redacted since
 // is never kept.
-func (t *taker) better(k file.Kept, c *content, sum string) (older *entry, why, err error) {
+func (t *taker) better(k file.Kept, c *content, sum string) (older *entry, why string, err error) {
 	older = t.to.logs[file.KeptLog(k.Below)]
 	if older == nil || older.SHA256 == sum {
-		return nil, nil, nil
+		return nil, "", nil
 	}
 	now := textOf(k.Below, c.reader(), nil)
 	if !now.isDamaged() || c.ctx.Err() != nil {
-		return nil, nil, c.ctx.Err()
+		return nil, "", c.ctx.Err()
 	}
 	guard, err := clean.LoadGuard(c.ctx, t.store)
 	if err != nil {
-		return nil, nil, err
+		return nil, "", err
 	}
 	var was *text
 	whole, err := t.to.readOld(c.ctx, older, func(r io.Reader) error {
@@ -300,9 +299,9 @@ func (t *taker) better(k file.Kept, c *content, sum string) (older *entry, why, 
 		whole = false
 	}
 	if err != nil || !whole {
-		return nil, nil, err
+		return nil, "", err
 	}
-	return older, &refusal{fmt.Errorf("%d of its lines can be read, and %d in the older backup", now.good, was.good), store.ErrCorrupt}, nil
+	return older, fmt.Sprintf("%d of its lines can be read, and %d in the older backup", now.good, was.good), nil
 }
 
 func (t *taker) manifest() *manifest {
@@ -322,23 +321,24 @@ func (t *taker) manifest() *manifest {
 }
 
 func (t *taker) result(m *manifest) *Result {
-	r := &Result{Created: m.created, Files: len(m.files), Size: m.size(), Copied: t.copied, Written: t.written, Mended: len(t.to.rotten)}
+	r := &Result{Created: m.created, Files: len(m.files), Size: m.size(), Copied: t.copied, Written: t.written, Mended: len(t.to.rotten), Unread: []Fault{}}
 	for i := range m.files {
 		if file.KeptLog(m.files[i].Path) != "" {
 			r.Sessions++
 		}
 	}
 	for below, was := range t.have {
-		fault := Unread{below, file.KeptLog(below), cmp.Or(was.err, was.worse)}
-		switch {
+		switch fault := (Fault{Path: below, Session: file.KeptLog(below)}); {
 		case was.err != nil:
+			fault.Why = was.err.Error()
 			r.Unread = append(r.Unread, fault)
-		case was.worse != nil:
+		case was.older != nil:
+			fault.Why = was.worse
 			r.Older = append(r.Older, fault)
 		}
 	}
-	for _, faults := range [][]Unread{r.Unread, r.Older} {
-		slices.SortFunc(faults, func(a, b Unread) int { return strings.Compare(a.Path, b.Path) })
+	for _, faults := range [][]Fault{r.Unread, r.Older} {
+		slices.SortFunc(faults, func(a, b Fault) int { return strings.Compare(a.Path, b.Path) })
 	}
 	return r
 }

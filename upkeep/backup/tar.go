@@ -37,10 +37,10 @@ func (t *target) pack(ctx context.Context, m *manifest, progress func(done, tota
 	}
 	if err == nil {
 		objects := &dirSource{fs: t.fs, dir: t.dir, m: m}
-		r := &reading{src: objects, progress: func(done, total int64) { progress(total+done, 2*total) }}
+		r := newReading(objects, func(done, total int64) { progress(total+done, 2*total) })
 		err = r.run(ctx, func(e *entry, r io.Reader) error { return add(archive, homePrefix+e.Path, e, r) })
-		if err == nil && len(r.Damage) > 0 {
-			err = &DamagedError{t.dir, r.Damage}
+		if err == nil && len(r.Damaged) > 0 {
+			err = &DamagedError{t.dir, r.Damaged}
 		}
 		err = errors.Join(err, objects.close())
 	}
@@ -68,7 +68,7 @@ type tarSource struct {
 	err     error
 	next    string // the file of the home that comes next; "" if that is not known
 	ended   error  // why nothing more can be read; io.EOF at the end
-	extra   []Damage
+	extra   []Fault
 }
 
 func openTar(fsys vfs.FS, path string) (*tarSource, error) {
@@ -155,15 +155,15 @@ func (t *tarSource) is(h *tar.Header) {
 }
 
 func (t *tarSource) spurn(name, why string) {
-	t.extra = append(t.extra, Damage{Path: fmt.Sprintf("%.200q", name), Why: why, Lost: true})
+	t.extra = append(t.extra, Fault{Path: fmt.Sprintf("%.200q", name), Why: why, Lost: true})
 }
 
-func (t *tarSource) rest() []Damage {
+func (t *tarSource) rest() []Fault {
 	for t.ended == nil {
 		t.advance()
 	}
 	if !errors.Is(t.ended, io.EOF) {
-		t.extra = append(t.extra, Damage{Path: "the archive", Why: t.ended.Error()})
+		t.extra = append(t.extra, Fault{Path: "the archive", Why: t.ended.Error()})
 	}
 	return t.extra
 }

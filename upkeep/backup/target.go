@@ -190,7 +190,7 @@ func (t *target) readOld(ctx context.Context, e *entry, use func(r io.Reader) er
 	if err != nil {
 		return false, err
 	}
-	_, wrong, err := (&reading{src: old}).one(ctx, e, func(_ *entry, r io.Reader) error {
+	_, wrong, err := newReading(old, nil).one(ctx, e, func(_ *entry, r io.Reader) error {
 		err := use(r)
 		if _, unread := errors.AsType[*readError](err); unread {
 			return nil // that is what is wrong

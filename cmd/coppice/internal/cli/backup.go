@@ -9,6 +9,7 @@ import (
 
 	"github.com/coppice-dev/coppice/home"
 	"github.com/coppice-dev/coppice/render"
+	"github.com/coppice-dev/coppice/upkeep/backup"
 )
 
 // backupCommand both makes and verifies a backup, so that on a bad day there is only one name
@@ -112,7 +113,7 @@ func (a *app) runVerify(ctx context.Context, path string) error {
 
 // sayDamaged lists the faults of a backup, by the session where one is known: a person cares
 // about the conversation, and about the path only to find it.
-func (a *app) sayDamaged(damaged ...home.BackupFault) {
+func (a *app) sayDamaged(damaged ...backup.Fault) {
 	for _, d := range damaged {
 		what := d.Path
 		if d.Session != "" {
