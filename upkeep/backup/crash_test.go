@@ -71,8 +71,11 @@ func TestBackupAfterPowerCuts(t *testing.T) {
 				holds(t, when, disk, to, was, is)
 				if loss == vfstest.LoseSome && points%5 == 0 {
 					st := w.open(disk, "/home")
-					if _, err := backup.Make(t.Context(), st, backup.Request{To: to, FS: disk}); err != nil {
-						t.Errorf("%s: the next backup: %v", when, err)
+					if r, err := backup.Make(t.Context(), st, backup.Request{To: to, FS: disk}); err != nil || r.Mended > 0 && to == targets[1] {
+						t.Errorf("%s: the next backup: %+v, %v", when, r, err)
+					}
+					if left := tree(t, disk, "/b/.file.tar.zst.incoming"); len(left) > 0 {
+						t.Errorf("%s: the next backup leaves %d files", when, len(left))
 					}
 					w.must(disk.Rename("/came", "/went"))
 					holds(t, when+", after the next backup", disk, to, is)

@@ -151,7 +151,9 @@ func (t *target) whole(ctx context.Context, sum string) (int64, bool) {
 	if ok := err == nil && is == sum; ok || ctx.Err() != nil {
 		return info.Size(), ok
 	}
-	t.rotten[sum] = true
+	if t.archive == "" { // otherwise it was left by a process that was killed
+		t.rotten[sum] = true
+	}
 	return 0, false
 }
 
@@ -282,13 +284,15 @@ func (t *target) close() error {
 // vanish deletes the directory. The lock goes last, so that nobody else works in it before.
 func (t *target) vanish() error {
 	_ = removeAll(t.fs, filepath.Join(t.dir, objectsName))
-	if runtime.GOOS != "windows" {
-		_ = removeAll(t.fs, t.dir)
-		return t.lock.Close()
+	free := func() {
+		if t.fs.Remove(filepath.Join(t.dir, lockName)) == nil {
+			_ = t.fs.Remove(t.dir)
+		}
 	}
-	err := t.lock.Close() // an open file cannot be removed there, neither ours nor another's
-	if t.fs.Remove(filepath.Join(t.dir, lockName)) == nil {
-		_ = t.fs.Remove(t.dir)
+	if runtime.GOOS == "windows" { // where nobody removes a file that is open, here or elsewhere
+		defer free()
+	} else {
+		free()
 	}
-	return err
+	return t.lock.Close()
 }
