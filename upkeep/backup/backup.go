@@ -59,9 +59,9 @@ type Request struct {
 	FS vfs.FS
 }
 
-// Fault is a file of a store or of a backup, and what is wrong with it.
+// Fault is a file of a home or of a backup, and what is wrong with it.
 type Fault struct {
-	Path string `json:"path"` // below the directory of the store
+	Path string `json:"path"` // below the directory of the home
 	Why  string `json:"why"`
 	// Session is the session whose file it is, and Lost says that nothing of the file can
 	// be restored.
@@ -79,11 +79,11 @@ type Result struct {
 	Written  int64     `json:"written"` // their size
 	// Mended counts those that the older backup had, but damaged: its disk may be failing.
 	Mended int `json:"mended,omitempty"`
-	// Unread are the files of the store that could not be read, and Kept says that an older
+	// Unread are the files of the home that could not be read, and Kept says that an older
 	// backup was left as it is because of them.
 	Unread []Fault `json:"unread"`
 	Kept   bool    `json:"kept,omitempty"`
-	// Older are damaged files of the store of which more can be read in the older backup. The backup
+	// Older are damaged files of the home of which more can be read in the older backup. The backup
 	// keeps that version, and has the damaged file in its quarantine.
 	Older []Fault `json:"older,omitempty"`
 }
