@@ -20,7 +20,7 @@ const (
 )
 
 // aroundQuote is the most tokens that the head, the marks and the advice of an answer take.
-const aroundQuote = 250
+const aroundQuote = 330
 
 // answer is a text for a model: what we say, then what we quote, then what to do next.
 type answer struct {
