@@ -343,10 +343,6 @@ func (h *Home) cachedIndexes() (paths []string, err error) {
 // the home are. Files are deleted. An open index is not closed, because other goroutines may be
 // using it: it rebuilds itself on its next use.
 func (h *Home) dropIndexes(ctx context.Context) (had []string, err error) {
-	if h.remote != nil {
-		_, err := h.Upkeep.RebuildIndex(ctx)
-		return nil, err
-	}
 	if err := h.opening.LockContext(ctx); err != nil {
 		return nil, err
 	}

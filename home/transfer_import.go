@@ -147,6 +147,12 @@ func (t *Transfer) importWith(ctx context.Context, st store.Store, r ImportReque
 			return err
 		},
 	}
+	if h.remote != nil {
+		im.Elsewhere = func(ctx context.Context, sessions []string) error {
+			_, err := h.Upkeep.Redact(ctx, RedactRequest{Sessions: sessions, Link: true, Known: true, Apply: true})
+			return err
+		}
+	}
 	if r.Redact || h.settings.redacts() {
 		im.Clean = transcript.Redact
 	}

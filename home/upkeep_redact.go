@@ -21,6 +21,9 @@ type RedactRequest struct {
 	// Without Sessions it is looked for everywhere. With Apply it can never be written again,
 	// even if it was not found.
 	Value string `json:"value,omitempty"`
+	// Known looks only for what was taken out of this home before, which an import may have
+	// brought back at the same moment.
+	Known bool `json:"known,omitempty"`
 	// Keep are the IDs of secrets that stay where they are, as a request without Apply has
 	// given them. One that is not found is an error, and nothing is changed.
 	Keep []string `json:"keep,omitempty"`
@@ -55,7 +58,7 @@ func (u *Upkeep) redact(ctx context.Context, r RedactRequest) (*upkeep.RedactRes
 	}
 	dropped := false
 	result, err := upkeep.Redact(ctx, h.store, upkeep.RedactRequest{
-		Sessions: names, Value: r.Value, Keep: r.Keep, Apply: r.Apply, Progress: h.reporter(ctx),
+		Sessions: names, Known: r.Known, Value: r.Value, Keep: r.Keep, Apply: r.Apply, Progress: h.reporter(ctx),
 		DropIndex: func(ctx context.Context) (bool, error) {
 			had, err := h.dropIndexes(ctx)
 			dropped = err == nil

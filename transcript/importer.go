@@ -40,6 +40,8 @@ type Importer struct {
 	// DropDerived is clean.Options.DropDerived. It is called if something was redacted
 	// during an import that had brought it in again: an index may have it by then.
 	DropDerived func(ctx context.Context) error
+	// Elsewhere is clean.Options.Elsewhere, for a Store on another machine.
+	Elsewhere func(ctx context.Context, sessions []string) error
 	// Now returns the time. Default: time.Now.
 	Now func() time.Time
 	// Progress, if it is set, is called with how many more bytes were read.
@@ -122,7 +124,7 @@ func (r *run) recheck(ctx context.Context) error {
 	if len(r.src.Sessions) == 0 {
 		return nil
 	}
-	return r.guard.Recheck(ctx, r.im.Store, clean.Options{Sessions: r.src.Sessions, DropDerived: r.im.DropDerived})
+	return r.guard.Recheck(ctx, r.im.Store, clean.Options{Sessions: r.src.Sessions, DropDerived: r.im.DropDerived, Elsewhere: r.im.Elsewhere})
 }
 
 // isUnchanged reports whether the file is as the ledger describes it.

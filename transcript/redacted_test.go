@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -190,6 +191,38 @@ func TestRedactedWhileItIsImported(t *testing.T) {
 	}
 	if dropped == 0 {
 		t.Error("an index may still have it")
+	}
+}
+
+// A store on another machine is swept there.
+func TestRedactedElsewhereWhileItIsImported(t *testing.T) {
+	t.Parallel()
+	st := fileStore(t)
+	h := &home{t, st, &transcript.Importer{Store: st, Ledger: transcript.LedgerOf(st)}}
+	h.bring(toyFile(t, lines(toyLine{Conv: "before"}, said("1", "key "+secretToken(1)))))
+	var swept []string
+	h.im.Elsewhere = func(_ context.Context, sessions []string) error {
+		swept = append(swept, sessions...)
+		return nil
+	}
+	h.bring(toyFile(t, lines(toyLine{Conv: "a"}, said("1", "hello"))))
+	if len(swept) > 0 {
+		t.Errorf("swept %q, and nothing was redacted", swept)
+	}
+	format := *toy()
+	format.Read = func(ctx context.Context, f *transcript.File, to transcript.Sink) error {
+		sweep, err := clean.Look(ctx, st)
+		if err == nil {
+			_, err = sweep.Apply(ctx)
+		}
+		if err != nil {
+			return err
+		}
+		return toy().Read(ctx, f, to)
+	}
+	h.bringAs(&format, toyFile(t, lines(toyLine{Conv: "c"}, said("1", "hello"))))
+	if !slices.Equal(swept, []string{toyID("c")}) {
+		t.Errorf("swept %q, want %q", swept, toyID("c"))
 	}
 }
 

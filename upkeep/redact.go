@@ -41,6 +41,8 @@ type RedactRequest struct {
 	// Sessions are those to look at. Empty means all of them, and removed ones in the
 	// trash.
 	Sessions []string
+	// Known looks only for what was taken out of the store before: see clean.Options.Listed.
+	Known bool
 	// Value, if set, is what to look for instead of secrets: see clean.Options.Value.
 	Value string
 	// Keep are the IDs of secrets that stay, as an earlier call without Apply has given them:
@@ -81,7 +83,7 @@ func Redact(ctx context.Context, st store.Store, r RedactRequest) (*RedactResult
 		had = had || was
 		return err
 	}
-	sweep, err := clean.LookWith(ctx, st, clean.Options{Sessions: r.Sessions, Value: r.Value, Keep: r.Keep, Progress: r.Progress, DropDerived: drop})
+	sweep, err := clean.LookWith(ctx, st, clean.Options{Sessions: r.Sessions, Listed: r.Known, Value: r.Value, Keep: r.Keep, Progress: r.Progress, DropDerived: drop})
 	if err != nil {
 		return nil, err
 	}

@@ -94,6 +94,9 @@ func (g *Guard) Recheck(ctx context.Context, st store.Store, o Options) error {
 	if err != nil || g.Knows(now) || len(o.Sessions) == 0 {
 		return err
 	}
+	if o.Elsewhere != nil {
+		return o.Elsewhere(ctx, o.Sessions)
+	}
 	o.Listed = true
 	sweep, err := LookWith(ctx, st, o)
 	if err != nil {

@@ -86,6 +86,9 @@ type Options struct {
 	// sweep leaves no index with a secret; and again after the last change, because other
 	// processes keep reading and may have indexed a log just before it was rewritten.
 	DropDerived func(ctx context.Context) error
+	// Elsewhere, if set, does what Guard.Recheck would do to these sessions, in a store that can
+	// only be swept where it is: one on another machine.
+	Elsewhere func(ctx context.Context, sessions []string) error
 }
 
 // Look searches sessions for secrets, or all sessions if none is named: see LookWith.
