@@ -173,6 +173,9 @@ func (s *Store) reserve(ctx context.Context, name string) error {
 	return store.MaxSessions.Check("create", name, int64(n)+1, int64(s.limits.Logs))
 }
 
+// Batch implements store.Store.
+func (s *Store) Batch() store.Batch { return store.BatchOf(s) }
+
 // Open implements store.Store.
 func (s *Store) Open(ctx context.Context, name string) (store.Log, error) {
 	s.mu.RLock()
