@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -23,6 +24,7 @@ import (
 	"github.com/coppice-dev/coppice/server"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store"
+	"github.com/coppice-dev/coppice/upkeep"
 )
 
 const token = "cpk_right"
@@ -268,6 +270,66 @@ func TestAChatElsewhereIsAskedHere(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A file is imported although something is redacted there meanwhile, and has nothing of that
+// afterwards, wherever it came from.
+func TestRedactedThereDuringAnImport(t *testing.T) {
+	t.Parallel()
+	there, at := serveAgain(t, home.Admin)
+	made := must[*home.CreateResult](t)(there.Sessions.Create(t.Context(), home.CreateRequest{}))
+	say(t, there, made.Session, "the word is Rotkehlchen-4711")
+	redact := func() {
+		must[*upkeep.RedactResult](t)(there.Upkeep.Redact(t.Context(), home.RedactRequest{Value: "Rotkehlchen-4711", Apply: true}))
+	}
+	var created sync.Once
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		at.Config.Handler.ServeHTTP(w, r)
+		if r.URL.Path == "/v1/store/create" {
+			created.Do(redact)
+		}
+	}))
+	defer proxy.Close()
+	here := open(t, proxy.URL)
+	file := filepath.Join("..", "transcript", "format", "testdata", "qwen", "agent.jsonl")
+	done := must[*home.ImportResult](t)(here.Transfer.Import(t.Context(), home.ImportRequest{Paths: []string{file}}, nil, func(e home.ImportEvent) error {
+		if e.Error != nil {
+			t.Errorf("import: %+v", e.Error)
+		}
+		return nil
+	}))
+	list := must[*home.ListResult](t)(here.Sessions.List(t.Context(), home.ListRequest{Sort: "created"}))
+	if done.Failed > 0 || len(list.Sessions) != 2 {
+		t.Fatalf("imported %+v, and there is %+v", done, list.Sessions)
+	}
+	created.Do(func() { t.Error("no session was created") })
+	for _, s := range list.Sessions { // as if the import had brought it
+		log := must[store.Log](t)(there.Store().Open(t.Context(), s.ID))
+		end := must[store.Pos](t)(log.End(t.Context()))
+		line := `{"type":"message","id":"late","parent_id":null,"timestamp":"2026-01-02T03:04:05Z","message":{"role":"user","content":[{"type":"text","text":{"content":"Rotkehlchen-4711 ` + secret + `"}}]}}`
+		must[store.Pos](t)(log.Append(t.Context(), end, []byte(line)))
+		if err := log.Close(); err != nil {
+			t.Error(err)
+		}
+		must[*upkeep.RedactResult](t)(here.Upkeep.Redact(t.Context(), home.RedactRequest{Sessions: []string{s.ID}, Link: true, Known: true, Apply: true}))
+		log = must[store.Log](t)(there.Store().Open(t.Context(), s.ID))
+		var last string
+		for line, err := range log.Forward(t.Context(), 0) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			last = string(line.Data)
+		}
+		if strings.Contains(last, "Rotkehlchen-4711") || !strings.Contains(last, secret) {
+			t.Errorf("the last line is %s", last)
+		}
+		if err := log.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// secret looks like one, and was never taken out of anything.
+const secret = "ghp_0aB9xQ2mWvT7Lr4Ek1Zs8Yp3Nd6Hc5Jf2GuX"
 
 // A wrong token is refused, and appears nowhere.
 func TestWrongToken(t *testing.T) {

@@ -101,8 +101,7 @@ type Server struct {
 	readiness readiness
 	// document is what /openapi.json answers. It is made when it is first asked for.
 	document func() ([]byte, error)
-	store    *remote.Handler // for those who may do everything
-	readable *remote.Handler // for the others
+	store    *remote.Handler
 	// stopping ends when the server stops: no new streams begin, and running ones end.
 	stopping context.Context
 	stop     context.CancelFunc
@@ -124,8 +123,7 @@ func New(o Options) (*Server, error) {
 		return nil, err
 	}
 	s.feeds = newFeeds(s)
-	s.store = remote.NewHandler(clean.Door(o.Home.Store()))
-	s.readable = remote.NewHandler(withoutNotes{o.Home.Store()})
+	s.store = remote.NewHandler(clean.NewDoor(o.Home.Store()))
 	s.document = sync.OnceValues(document)
 	s.addRoutes()
 	s.handler = s.watch.around(s.admitting(s.mux))
@@ -139,7 +137,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.S
 func (s *Server) Close() error {
 	s.stop()
 	s.feeds.close()
-	return errors.Join(s.store.Close(), s.readable.Close())
+	return s.store.Close()
 }
 
 const (
@@ -170,7 +168,6 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	}
 	s.stop()
 	s.store.Stop()
-	s.readable.Stop()
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), graceful)
 	defer cancel()
 	err := srv.Shutdown(last)

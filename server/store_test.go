@@ -65,9 +65,6 @@ func TestTheStoreBringsNothingBack(t *testing.T) {
 				return b.Commit(ctx)["batch-"+name]
 			},
 			"blob": func() error { _, err := st.Blobs().Put(ctx, []byte(text)); return err },
-			"trash": func() error {
-				return st.Trash().Add(ctx, name+".20260102T030405.000000000Z", store.Lines(header, line))
-			},
 			"note": func() error { return st.Notes("room").Write(ctx, "n", []byte(text)) },
 			"hint": func() error { return st.Notes("room").WriteHint(ctx, "h", []byte(text)) },
 			"change": func() error {

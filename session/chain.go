@@ -270,6 +270,9 @@ func (s *Session) isLost(ctx context.Context, now continued) (bool, error) {
 		return true, nil
 	}
 	trash, err := s.store.Trash().List(ctx)
+	if errors.Is(err, errors.ErrUnsupported) { // another machine has it
+		return false, nil
+	}
 	return slices.ContainsFunc(trash, func(t store.Trashed) bool { return t.Name == now.to }), err
 }
 

@@ -1,7 +1,6 @@
 package clean
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"iter"
@@ -9,22 +8,33 @@ import (
 	"github.com/coppice-dev/coppice/store"
 )
 
-// Door returns a store for programs that write lines of their own, such as those on other
-// machines: nothing comes in that was taken out of the store before. It refuses and does not
-// clean, because such a program counts on its lines being there as it wrote them. One that uses
-// sessions cleans them itself: see session.Options.Clean.
+// Door is a store for programs that write lines of their own, such as those on other machines:
+// nothing comes in that was taken out of the store before. It refuses and does not clean, because
+// such a program counts on its lines being there as it wrote them. One that uses sessions cleans
+// them itself: see session.Options.Clean.
 //
 // The list is read for each write, because another process may have taken something out.
-func Door(st store.Store) store.Store { return door{st} }
+type Door struct {
+	unchecked
+	st store.Store
+}
 
-type door struct{ store.Store }
+// unchecked is what brings nothing into a store.
+type unchecked interface {
+	store.Lister
+	Stat(ctx context.Context, name string) (store.Stat, error)
+	Remove(ctx context.Context, name string) error
+	RemoveAt(ctx context.Context, name string, end store.Pos) error
+	Limits() store.Limits
+	Where() string
+}
 
-// Unwrap implements store.Wrapper.
-func (d door) Unwrap() store.Store { return d.Store }
+// NewDoor returns the door of a store.
+func NewDoor(st store.Store) *Door { return &Door{st, st} }
 
 // check returns an error if some data has what was taken out of the store.
-func (d door) check(ctx context.Context, op, name string, data ...[]byte) error {
-	g, err := LoadGuard(ctx, d.Store)
+func (d *Door) check(ctx context.Context, op, name string, data ...[]byte) error {
+	g, err := LoadGuard(ctx, d.st)
 	if err != nil {
 		return err
 	}
@@ -47,63 +57,47 @@ func refuseKnown(g *Guard, op, name string, data ...[]byte) error {
 	return nil
 }
 
-// lines checks lines on their way into the store.
-func (d door) lines(ctx context.Context, op, name string, lines iter.Seq2[[]byte, error]) iter.Seq2[[]byte, error] {
-	return func(yield func([]byte, error) bool) {
-		g, failed := LoadGuard(ctx, d.Store)
-		if failed != nil {
-			yield(nil, failed)
-			return
-		}
+// Create is that of store.Store.
+func (d *Door) Create(ctx context.Context, name string, lines iter.Seq2[[]byte, error]) (store.Log, error) {
+	g, err := LoadGuard(ctx, d.st)
+	if err != nil {
+		return nil, err
+	}
+	return d.opened(name)(d.st.Create(ctx, name, func(yield func([]byte, error) bool) {
 		for line, err := range lines {
 			if err == nil {
-				err = refuseKnown(g, op, name, line)
+				err = refuseKnown(g, "create", name, line)
 			}
 			if !yield(line, err) {
 				return
 			}
 		}
+	}))
+}
+
+// Open is that of store.Store.
+func (d *Door) Open(ctx context.Context, name string) (store.Log, error) {
+	return d.opened(name)(d.st.Open(ctx, name))
+}
+
+func (d *Door) opened(name string) func(store.Log, error) (store.Log, error) {
+	return func(log store.Log, err error) (store.Log, error) {
+		if err != nil {
+			return nil, err
+		}
+		return doorLog{log, d, name}, nil
 	}
 }
 
-func (d door) opened(name string, log store.Log, err error) (store.Log, error) {
-	if err != nil {
-		return nil, err
-	}
-	return doorLog{log, d, name}, nil
-}
+// Blobs is that of store.Store.
+func (d *Door) Blobs() store.Blobs { return doorBlobs{d.st.Blobs(), d} }
 
-func (d door) Create(ctx context.Context, name string, lines iter.Seq2[[]byte, error]) (store.Log, error) {
-	log, err := d.Store.Create(ctx, name, d.lines(ctx, "create", name, lines))
-	return d.opened(name, log, err)
-}
-
-func (d door) CreateCopy(ctx context.Context, name string, lines iter.Seq2[[]byte, error], of store.Log) (store.Log, error) {
-	if wrapped, ok := of.(doorLog); ok {
-		of = wrapped.Log
-	}
-	log, err := d.Store.CreateCopy(ctx, name, d.lines(ctx, "create", name, lines), of)
-	return d.opened(name, log, err)
-}
-
-func (d door) Open(ctx context.Context, name string) (store.Log, error) {
-	log, err := d.Store.Open(ctx, name)
-	return d.opened(name, log, err)
-}
-
-func (d door) Batch() store.Batch { return doorBatch{d.Store.Batch(), d} }
-
-func (d door) Trash() store.Trash { return doorTrash{d.Store.Trash(), d} }
-
-func (d door) Blobs() store.Blobs { return doorBlobs{d.Store.Blobs(), d} }
-
-func (d door) Notes(room string) store.Notes { return doorNotes{d.Store.Notes(room), d} }
-
-func (d door) Parts() store.Parts { return doorParts{d.Store.Parts(), d} }
+// Notes is that of store.Store.
+func (d *Door) Notes(room string) store.Notes { return doorNotes{d.st.Notes(room), d} }
 
 type doorLog struct {
 	store.Log
-	door door
+	door *Door
 	name string
 }
 
@@ -121,27 +115,9 @@ func (l doorLog) Start(ctx context.Context, at store.Pos, lines ...[]byte) (stor
 	return l.Log.Start(ctx, at, lines...)
 }
 
-type doorBatch struct {
-	store.Batch
-	door door
-}
-
-func (b doorBatch) Add(ctx context.Context, name string, lines iter.Seq2[[]byte, error]) error {
-	return b.Batch.Add(ctx, name, b.door.lines(ctx, "create", name, lines))
-}
-
-type doorTrash struct {
-	store.Trash
-	door door
-}
-
-func (t doorTrash) Add(ctx context.Context, id string, lines iter.Seq2[[]byte, error]) error {
-	return t.Trash.Add(ctx, id, t.door.lines(ctx, "add to trash", id, lines))
-}
-
 type doorBlobs struct {
 	store.Blobs
-	door door
+	door *Door
 }
 
 func (b doorBlobs) Put(ctx context.Context, data []byte) (store.Ref, error) {
@@ -153,7 +129,7 @@ func (b doorBlobs) Put(ctx context.Context, data []byte) (store.Ref, error) {
 
 type doorNotes struct {
 	store.Notes
-	door door
+	door *Door
 }
 
 func (n doorNotes) Write(ctx context.Context, name string, data []byte) error {
@@ -172,7 +148,7 @@ func (n doorNotes) WriteHint(ctx context.Context, name string, data []byte) erro
 
 func (n doorNotes) Change(ctx context.Context, name string, change func([]byte) ([]byte, error)) error {
 	// The list is read before the change, during which the notes may be locked.
-	g, err := LoadGuard(ctx, n.door.Store)
+	g, err := LoadGuard(ctx, n.door.st)
 	if err != nil {
 		return err
 	}
@@ -182,25 +158,5 @@ func (n doorNotes) Change(ctx context.Context, name string, change func([]byte) 
 			err = refuseKnown(g, "change note", name, data)
 		}
 		return data, err
-	})
-}
-
-type doorParts struct {
-	store.Parts
-	door door
-}
-
-func (p doorParts) Edit(ctx context.Context, part store.Part, edit func([]byte) ([]byte, error)) error {
-	g, err := LoadGuard(ctx, p.door.Store)
-	if err != nil {
-		return err
-	}
-	return p.Parts.Edit(ctx, part, func(line []byte) ([]byte, error) {
-		was := bytes.Clone(line) // edit may write into it
-		now, err := edit(line)
-		if err == nil && !bytes.Equal(was, now) {
-			err = refuseKnown(g, "edit", part.Name, now)
-		}
-		return now, err
 	})
 }

@@ -233,7 +233,7 @@ func (a *appending) areThere(ctx context.Context) (bool, error) {
 	l := a.log
 	var found sum
 	end, n, wrong := a.at, 0, false
-	err := l.once(ctx, &query{op: "forward", args: request{At: a.at}, each: func(f frame) error {
+	err := l.once(ctx, &query{op: "read", args: request{At: a.at}, each: func(f frame) error {
 		if f.kind != kindLine {
 			return malformed("a line")
 		}

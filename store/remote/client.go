@@ -34,7 +34,6 @@ const (
 // Store is a store on another machine.
 type Store struct {
 	connection
-	view   bool // it is the store of the trash
 	limits store.Limits
 
 	ctx    context.Context // ends with Close, with store.ErrClosed
@@ -148,7 +147,6 @@ func (s *Store) run(ctx context.Context, what string, q *query) error {
 	if err := s.ready(ctx, what, q.args.Name); err != nil {
 		return err
 	}
-	q.args.Trash = s.view
 	ctx, done := s.bound(ctx)
 	defer done()
 	return s.ask(ctx, q)
@@ -178,20 +176,15 @@ func (s *Store) results(ctx context.Context, what string, q *query) (all []resul
 func (s *Store) bytes(ctx context.Context, what string, q *query) ([]byte, error) {
 	data := []byte{}
 	q.begin = func() { data = data[:0] }
-	q.each = s.into(&data)
-	err := s.read(ctx, what, q)
-	return data, err
-}
-
-// into collects the bytes of an answer.
-func (s *Store) into(data *[]byte) func(frame) error {
-	return func(f frame) error {
-		if f.kind != kindData || int64(len(*data)+len(f.payload)) > maxBlob(s.limits) {
+	q.each = func(f frame) error {
+		if f.kind != kindData || int64(len(data)+len(f.payload)) > maxBlob(s.limits) {
 			return malformed("more bytes than there can be")
 		}
-		*data = append(*data, f.payload...)
+		data = append(data, f.payload...)
 		return nil
 	}
+	err := s.read(ctx, what, q)
+	return data, err
 }
 
 // pieces cuts bytes into the pieces in which they are sent.

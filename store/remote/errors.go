@@ -16,11 +16,8 @@ import (
 // fs.ErrPermission.
 var ErrUnauthorized = fmt.Errorf("unauthorized: %w", fs.ErrPermission)
 
-// errGone means that the server does not know the handle or lease, or no longer does.
+// errGone means that the server does not know the handle, or no longer does.
 var errGone = errors.New("the server has forgotten it")
-
-// errOver: the client has had the lease for as long as it may.
-var errOver = errors.New("it lasted for too long")
 
 // names are the errors that cross the wire, each by its name.
 var names = []struct {
@@ -39,7 +36,6 @@ var names = []struct {
 	{"locked", store.ErrLocked, true},
 	{"closed", store.ErrClosed, true},
 	{"gone", errGone, false},
-	{"over", errOver, false},
 	{"canceled", context.Canceled, false},
 	{"deadline", context.DeadlineExceeded, false},
 	{"unsupported", errors.ErrUnsupported, false},

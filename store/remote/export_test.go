@@ -28,7 +28,7 @@ func (h *Handler) Forget() (n int) {
 			return n
 		}
 		n++
-		_ = oldest.close()
+		_ = oldest.Close()
 	}
 }
 

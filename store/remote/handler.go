@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"iter"
 	"net/http"
 	"path"
 	"sync"
@@ -14,10 +15,24 @@ import (
 	"github.com/coppice-dev/coppice/store"
 )
 
-// Handler offers a store to other machines, all of it. It does not authenticate clients: the
-// server in front of it does. The handles of one Handler mean nothing to another.
+// Served is what a Handler offers of a store. It is a part of store.Store.
+type Served interface {
+	Create(ctx context.Context, name string, lines iter.Seq2[[]byte, error]) (store.Log, error)
+	Open(ctx context.Context, name string) (store.Log, error)
+	Stat(ctx context.Context, name string) (store.Stat, error)
+	store.Lister
+	Remove(ctx context.Context, name string) error
+	RemoveAt(ctx context.Context, name string, end store.Pos) error
+	Blobs() store.Blobs
+	Notes(room string) store.Notes
+	Limits() store.Limits
+	Where() string
+}
+
+// Handler offers a store to other machines. It does not authenticate clients: the server in front
+// of it does. The handles of one Handler mean nothing to another.
 type Handler struct {
-	store  store.Store
+	store  Served
 	limits store.Limits
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
@@ -48,7 +63,7 @@ var normal = pace{
 
 // NewHandler returns a handler for a store. The operation is the last element of a request's
 // path. Close it before the store.
-func NewHandler(st store.Store) *Handler {
+func NewHandler(st Served) *Handler {
 	h := &Handler{store: st, limits: st.Limits(), pace: normal, logs: make(map[string]*handle), leases: make(map[string]*lease)}
 	h.ctx, h.cancel = context.WithCancel(context.Background())
 	h.watching, h.stop = context.WithCancel(h.ctx)
@@ -68,11 +83,11 @@ func (h *Handler) Close() error {
 	h.mu.Unlock()
 	var errs []error
 	for _, l := range leases {
-		l.drop()
+		l.finish()
 	}
 	for _, l := range logs {
 		l.expiry.Stop()
-		errs = append(errs, l.close())
+		errs = append(errs, l.Close())
 	}
 	return errors.Join(errs...)
 }
@@ -80,24 +95,33 @@ func (h *Handler) Close() error {
 // call is one request being answered.
 type call struct {
 	*Handler
-	ctx   context.Context
-	store store.Store // the handler's, or that of its trash
+	ctx context.Context
 	request
+	Caller
 	in      *frames
 	out     *answer
 	take    func(n int64) error // before more is held in memory; all is given back in the end
 	longest int64               // line of the answer
 }
 
-// ServeHTTP implements http.Handler.
-func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	h.Serve(w, r, func(int64) error { return nil })
+// Caller is what a server knows about a client.
+type Caller struct {
+	// OnlyReads is for a client that may not change anything. It sees no notes either: some are
+	// secrets, such as the tokens of a server.
+	OnlyReads bool
+	// Hold is called before n more bytes are held in memory, which they are until the request
+	// ends. If it returns an error, nothing is done, and the client tries again unless the error
+	// is store.ErrTooLarge.
+	Hold func(n int64) error
 }
 
-// Serve is ServeHTTP for a server that limits what requests hold in memory. It calls hold before
-// it holds n more bytes, which it does until it returns. If hold returns an error, nothing is
-// done, and the client tries again unless the error is store.ErrTooLarge.
-func (h *Handler) Serve(w http.ResponseWriter, r *http.Request, hold func(n int64) error) {
+// ServeHTTP implements http.Handler, for clients that may do everything.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h.Serve(w, r, Caller{Hold: func(int64) error { return nil }})
+}
+
+// Serve is ServeHTTP for a client that may do less.
+func (h *Handler) Serve(w http.ResponseWriter, r *http.Request, by Caller) {
 	op, ok := operations[path.Base(r.URL.Path)]
 	switch {
 	case !ok:
@@ -106,6 +130,9 @@ func (h *Handler) Serve(w http.ResponseWriter, r *http.Request, hold func(n int6
 	case r.Method != http.MethodPost:
 		w.Header().Set("Allow", http.MethodPost)
 		http.Error(w, "every operation of a store is a POST", http.StatusMethodNotAllowed)
+		return
+	case by.OnlyReads && !op.reads:
+		http.Error(w, "this client may only read", http.StatusForbidden)
 		return
 	}
 	ctx, cancel := context.WithCancel(r.Context())
@@ -116,9 +143,9 @@ func (h *Handler) Serve(w http.ResponseWriter, r *http.Request, hold func(n int6
 	w.Header().Set("Content-Type", mimeType)
 	w.Header().Set("Cache-Control", "no-store")
 	body := &patient{ctx, control, h.pace.stall, r.Body}
-	c := &call{Handler: h, ctx: ctx, store: h.store, in: newFrames(body, maxFrame(h.limits))}
+	c := &call{Handler: h, ctx: ctx, Caller: by, in: newFrames(body, maxFrame(h.limits))}
 	c.take = func(n int64) error {
-		err := hold(n)
+		err := by.Hold(n)
 		if err == nil || errors.Is(err, store.ErrTooLarge) {
 			return err
 		}
@@ -166,17 +193,6 @@ func (c *call) run(op operation) error {
 	}
 	if err := store.CheckRoom(c.Room); err != nil {
 		return err // whatever the store does with it
-	}
-	if op.writes && (c.Trash || c.isTrash(c.Handle)) {
-		return &store.Error{Op: "write", Kind: store.ErrInvalid, Err: errors.New("what is in the trash can only be read"), Hint: "restore it first"}
-	}
-	if c.Trash {
-		if c.store, err = c.Handler.store.Trash().Read(); err != nil {
-			return err
-		}
-		if !op.keeps {
-			defer c.store.Close()
-		}
 	}
 	return op.run(c)
 }

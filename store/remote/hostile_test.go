@@ -48,7 +48,7 @@ func TestErrorsCross(t *testing.T) {
 	}
 }
 
-// No error and no place of a part says where the store is on the server.
+// No error says where the store is on the server.
 func TestNoPathLeaks(t *testing.T) {
 	t.Parallel()
 	served := inFiles(t)
@@ -60,16 +60,8 @@ func TestNoPathLeaks(t *testing.T) {
 	if err := st.Remove(ctx, "b"); err != nil {
 		t.Fatal(err)
 	}
-	var texts []string
-	for p, err := range st.Parts().All(ctx) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		texts = append(texts, p.Place)
-		texts = append(texts, fmt.Sprint(st.Parts().Remove(ctx, p)))
-	}
 	_, err := st.Open(ctx, "missing")
-	texts = append(texts, err.Error(), st.Where(), fmt.Sprint(st.Trash().Restore(ctx, "b.nonsense")))
+	texts := []string{err.Error(), st.Where()}
 	_, err = st.Create(ctx, "a", store.Lines())
 	texts = append(texts, err.Error())
 	if err := os.Remove(path.Join(dir, "a.jsonl")); err == nil {
@@ -83,96 +75,6 @@ func TestNoPathLeaks(t *testing.T) {
 		if strings.Contains(text, dir) {
 			t.Errorf("%q has the directory of the store", text)
 		}
-	}
-}
-
-// What a client says of a part is never a path.
-func TestPartsAreNoPaths(t *testing.T) {
-	t.Parallel()
-	served := inFiles(t)
-	st := open(t, serve(t, served))
-	secret := path.Join(path.Dir(served.Where()), "secret")
-	if err := os.WriteFile(secret, []byte("secret"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	storetest.MustCreate(t, st, "a", num(0))
-	for _, kind := range []store.PartKind{store.PartLog, store.PartCopy, store.PartNote, store.PartTemp, store.PartIndex, store.PartOther, store.PartBlob} {
-		for _, place := range []string{secret, "../secret", string(kind) + ":/../secret", string(kind) + "/../secret", st.Where() + "/" + string(kind) + ":/../secret"} {
-			for _, name := range []string{"", "a", "../secret", "../../secret", "x/../../../secret"} {
-				p := store.Part{Kind: kind, Name: name, Place: place}
-				if r, err := st.Parts().Open(t.Context(), p); err == nil {
-					data, _ := io.ReadAll(r)
-					r.Close()
-					if bytes.Contains(data, []byte("secret")) {
-						t.Fatalf("%+v is %q", p, data)
-					}
-				}
-				if err := st.Parts().Remove(t.Context(), p); err == nil {
-					t.Errorf("%+v was removed", p)
-				}
-			}
-		}
-	}
-	if _, err := os.Stat(secret); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// Nothing changes what is in the trash, except to restore it or to empty it.
-func TestTrashIsOnlyRead(t *testing.T) {
-	t.Parallel()
-	served := inFiles(t)
-	st := open(t, serve(t, served))
-	ctx := t.Context()
-	storetest.MustCreate(t, st, "a", num(0)).Close()
-	if err := st.Remove(ctx, "a"); err != nil {
-		t.Fatal(err)
-	}
-	before, err := st.Trash().List(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	sealed, err := st.Trash().Read()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer sealed.Close()
-	log := storetest.MustOpen(t, sealed, before[0].ID)
-	end, err := log.End(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, appended := log.Append(ctx, end, []byte(num(1)))
-	_, created := sealed.Create(ctx, "b", store.Lines([]byte(num(0))))
-	_, put := sealed.Blobs().Put(ctx, []byte("blob"))
-	for what, err := range map[string]error{
-		"append": appended, "create": created, "put": put, "remove": sealed.Remove(ctx, before[0].ID), "remove at": sealed.RemoveAt(ctx, before[0].ID, end),
-		"write note": sealed.Notes("").Write(ctx, "x", []byte("x")),
-	} {
-		if !errors.Is(err, store.ErrInvalid) {
-			t.Errorf("%s: %v", what, err)
-		}
-	}
-	// A handle of the trash is one in a request that does not speak of the trash, too.
-	ask := func(op, args string) string {
-		resp, err := http.Post(st.Where()+"/"+op, "", strings.NewReader(frame('J', args)+frame('D', num(1))+frame('Z', "")))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer resp.Body.Close()
-		body, err := io.ReadAll(resp.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(body)
-	}
-	_, handle, _ := strings.Cut(ask("open", fmt.Sprintf(`{"name":%q,"trash":true}`, before[0].ID)), `"handle":"`)
-	handle, _, _ = strings.Cut(handle, `"`)
-	if got := ask("append", fmt.Sprintf(`{"handle":%q,"at":%d}`, handle, end)); !strings.Contains(got, "can only be read") {
-		t.Errorf("append: %q", got)
-	}
-	if after, err := st.Trash().List(ctx); err != nil || len(after) != 1 || after[0] != before[0] {
-		t.Errorf("the trash was %+v and is %+v, %v", before, after, err)
 	}
 }
 
@@ -250,7 +152,6 @@ func useAll(ctx context.Context, st *remote.Store) {
 	_, _ = st.Stat(ctx, "a")
 	_, _ = store.All(ctx, st)
 	_, _ = st.Blobs().Get(ctx, store.RefOf([]byte("x")))
-	_, _ = st.Blobs().Collect(ctx, store.RefOf([]byte("x")))
 	_, _ = st.Notes("").Read(ctx, "x")
 	n := 0
 	_ = st.Notes("").Change(ctx, "x", func(old []byte) ([]byte, error) {
@@ -259,24 +160,13 @@ func useAll(ctx context.Context, st *remote.Store) {
 		}
 		return old, nil
 	})
-	_, _ = st.Trash().List(ctx)
-	for p, err := range st.Parts().All(ctx) {
-		if r, openErr := st.Parts().Open(ctx, p); err == nil && openErr == nil {
-			_, _ = io.Copy(io.Discard, io.LimitReader(r, 1<<20))
-			_ = r.Close()
-		}
-		break
-	}
-	b := st.Batch()
-	_ = b.Add(ctx, "c", store.Lines([]byte(num(0))))
-	_ = b.Commit(ctx)
 	_ = st.Close()
 }
 
 var hostile = []string{
 	"", "J", "Z\x00\x00\x00\x00", "Z\xff\xff\xff\xff", "L\xff\xff\xff\xff", "D\x3f\xff\xff\xff", "J\x7f\xff\xff\xff{", "E\x00\x00\x00\x02{}", "E\x00\x00\x00\x02[]",
 	"X\x00\x00\x00\x00", "<html>no</html>", frame('L', "short") + frame('Z', ""), frame('J', "{}") + frame('Z', ""), frame('J', "null") + frame('J', "3"),
-	frame('J', `{"handle":"h","lease":"l","end":5,"stat":{},"part":{"kind":"log"}}`) + frame('Z', ""),
+	frame('J', `{"handle":"h","lease":"l","end":5,"stat":{}}`) + frame('Z', ""),
 	frame('J', `{"end":-1}`) + frame('Z', ""),
 	frame('L', string(binary.BigEndian.AppendUint64(nil, 1<<63))+strings.Repeat("\x00", 20)) + frame('Z', ""),
 	frame('D', "bytes") + frame('Z', ""), strings.Repeat(frame('B', ""), 1000), frame('E', `{"is":["gone"]}`), frame('E', `{"is":["conflict","unknown"]}`),
@@ -300,9 +190,9 @@ func FuzzAnswer(f *testing.F) {
 
 // FuzzRequest sends any bytes to every operation of a server.
 func FuzzRequest(f *testing.F) {
-	for _, op := range []string{"open", "again", "append", "create", "collect", "part", "part-edit", "note-change", "batch-add", "reply", "put", "copies", "trash-empty"} {
+	for _, op := range []string{"open", "read", "append", "create", "note-change", "hold", "put", "remove-at"} {
 		f.Add(op, []byte(frame('J', `{"name":"a"}`)+frame('D', "x")+frame('Z', "")))
-		f.Add(op, []byte(frame('J', `{"handle":"x","lease":"y","part":{"kind":"log","place":"log/a"}}`)))
+		f.Add(op, []byte(frame('J', `{"handle":"x","lease":"y","back":true}`)))
 		f.Add(op, []byte(frame('J', `{"name":"a","seen":{"runs":[{"from":3,"to":-1}]}}`)+"D\xff\xff\xff\xff"))
 	}
 	f.Fuzz(func(t *testing.T, op string, body []byte) {

@@ -61,7 +61,8 @@ func inPipes(t *testing.T, h *remote.Handler) *remote.Options {
 func TestSignsOfLifeDoNotProlongALease(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		handler := remote.NewHandler(inMemory())
+		served := inMemory()
+		handler := remote.NewHandler(served)
 		handler.Shorten(50 * time.Millisecond)
 		options := inPipes(t, handler)
 		open := func() *remote.Store {
@@ -87,7 +88,7 @@ func TestSignsOfLifeDoNotProlongALease(t *testing.T) {
 		if _, err := log.Append(soon, end, []byte(num(1))); err != nil {
 			t.Errorf("append to what another has pinned: %v", err)
 		}
-		if done, err := other.Blobs().Collect(soon, ref); err != nil || len(done.Deleted) != 1 {
+		if done, err := served.Blobs().Collect(soon, ref); err != nil || len(done.Deleted) != 1 {
 			t.Errorf("collect what another holds: %+v, %v", done, err)
 		}
 	})

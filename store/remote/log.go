@@ -95,8 +95,8 @@ func (l *log) again(ctx context.Context, gone string) error {
 		}
 	}
 	var r result
-	args := request{Name: l.name, Seen: &was, Trash: l.store.view}
-	if err := l.store.ask(ctx, &query{op: "again", args: args, repeat: true, each: one(&r)}); err != nil {
+	args := request{Name: l.name, Seen: &was}
+	if err := l.store.ask(ctx, &query{op: "open", args: args, repeat: true, each: one(&r)}); err != nil {
 		return err
 	}
 	l.mu.Lock()
@@ -132,12 +132,12 @@ func (l *log) fail(op string, err error) error {
 
 // Forward implements store.Log.
 func (l *log) Forward(ctx context.Context, from store.Pos) iter.Seq2[store.Line, error] {
-	return l.each(ctx, "forward", from, false)
+	return l.each(ctx, "read", from, false)
 }
 
 // Backward implements store.Log.
 func (l *log) Backward(ctx context.Context, from store.Pos) iter.Seq2[store.Line, error] {
-	return l.each(ctx, "backward", from, true)
+	return l.each(ctx, "read", from, true)
 }
 
 // Watch implements store.Log.
@@ -154,11 +154,8 @@ func (l *log) Watch(ctx context.Context, from store.Pos) iter.Seq2[store.Line, e
 // each yields lines from a position on. If the connection is lost, it continues where it was.
 func (l *log) each(ctx context.Context, op string, at store.Pos, back bool) iter.Seq2[store.Line, error] {
 	return func(yield func(store.Line, error) bool) {
-		what, at := op, at
-		if op != "watch" {
-			what = "read"
-		}
-		if err := l.ready(ctx, what); err != nil {
+		at := at
+		if err := l.ready(ctx, op); err != nil {
 			yield(store.Line{}, err)
 			return
 		}
@@ -166,7 +163,7 @@ func (l *log) each(ctx context.Context, op string, at store.Pos, back bool) iter
 		defer done()
 		for retry := (pauses{}); ; {
 			got := false
-			err := l.once(bound, &query{op: op, args: request{At: at}, each: func(f frame) error {
+			err := l.once(bound, &query{op: op, args: request{At: at, Back: back}, each: func(f frame) error {
 				line, err := l.take(f, at, back)
 				if err == nil && bound.Err() != nil {
 					err = &lost{context.Cause(bound), true}
@@ -193,7 +190,7 @@ func (l *log) each(ctx context.Context, op string, at store.Pos, back bool) iter
 			case err == nil, isLost && retry.wait(bound, l.store.patience):
 				// Lines may have been appended while the last ones were being read.
 			default:
-				yield(store.Line{}, l.fail(what, because(bound, err)))
+				yield(store.Line{}, l.fail(op, because(bound, err)))
 				return
 			}
 		}
@@ -246,17 +243,11 @@ func (l *log) Current() error {
 
 // Pin implements store.Log.
 func (l *log) Pin(ctx context.Context) (func(), error) {
-	const op = "copy"
-	pin := func(ctx context.Context) (string, error) {
+	return l.store.leased(ctx, func(ctx context.Context, lease string) (string, error) {
 		var r result
-		err := l.simple(ctx, op, &query{op: "pin", each: one(&r)})
+		err := l.simple(ctx, "copy", &query{op: "hold", args: request{Lease: lease}, each: one(&r)})
 		return r.Lease, err
-	}
-	id, err := pin(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return l.store.leased(id, pin), nil
+	})
 }
 
 // Close implements store.Log.

@@ -27,6 +27,9 @@ func (s *Store) CreateCopy(ctx context.Context, name string, lines iter.Seq2[[]b
 	})
 }
 
+// Batch implements store.Store.
+func (s *Store) Batch() store.Batch { return store.BatchOf(s) }
+
 // create creates a log. last is called after the last line: if it fails, there is no log.
 func (s *Store) create(ctx context.Context, name string, lines iter.Seq2[[]byte, error], last func() error) (store.Log, error) {
 	const op = "create"

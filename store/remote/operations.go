@@ -5,82 +5,48 @@ import (
 	"errors"
 	"net/http"
 	"path"
-	"time"
 
 	"github.com/coppice-dev/coppice/store"
 )
 
 // operation is what a server does for a request.
 type operation struct {
-	run       func(*call) error
-	writes    bool // it changes something, or concerns more than logs: not in the trash
-	keeps     bool // it keeps the store of the trash open
-	onlyReads bool // see OnlyReads
+	run   func(*call) error
+	reads bool // it changes nothing and keeps nobody from changing anything
 }
-
-// OnlyReads reports whether a request changes nothing and keeps nobody from changing anything.
-func OnlyReads(r *http.Request) bool { return operations[path.Base(r.URL.Path)].onlyReads }
 
 // Watches reports whether the answer to a request goes on for as long as the client listens.
 func Watches(r *http.Request) bool { return path.Base(r.URL.Path) == "watch" }
 
-func reads(run func(*call) error) operation  { return operation{run: run, onlyReads: true} }
-func writes(run func(*call) error) operation { return operation{run: run, writes: true} }
+func reads(run func(*call) error) operation  { return operation{run, true} }
+func writes(run func(*call) error) operation { return operation{run, false} }
 
 // operations are all operations, by name.
 var operations = map[string]operation{
-	"hello":    reads((*call).hello),
-	"open":     {run: (*call).open, keeps: true, onlyReads: true},
-	"again":    {run: (*call).again, keeps: true, onlyReads: true},
-	"close":    reads((*call).close),
-	"end":      reads(withLog((*call).end)),
-	"current":  reads(withLog((*call).current)),
-	"flush":    reads(withLog((*call).flush)),
-	"forward":  reads(withLog((*call).forward)),
-	"backward": reads(withLog((*call).backward)),
-	"watch":    reads(withLog((*call).watch)),
-	"append":   writes(withLog((*call).append)),
-	"pin":      writes(withLog((*call).pin)),
-
-	"stat":   reads((*call).stat),
-	"list":   reads((*call).list),
-	"create": writes((*call).create),
-	"remove": writes((*call).remove),
-
+	"hello":     reads((*call).hello),
+	"stat":      reads((*call).stat),
+	"list":      reads((*call).list),
+	"create":    writes((*call).create),
+	"remove":    writes((*call).remove),
 	"remove-at": writes((*call).removeAt),
 
-	"trash":         reads((*call).trash),
-	"trash-add":     writes((*call).addToTrash),
-	"trash-take":    writes((*call).takeToTrash),
-	"trash-restore": writes((*call).restore),
-	"trash-empty":   writes((*call).empty),
+	"open":    reads((*call).open),
+	"close":   reads((*call).close),
+	"end":     reads(withLog((*call).end)),
+	"current": reads(withLog((*call).current)),
+	"flush":   reads(withLog((*call).flush)),
+	"read":    reads(withLog((*call).read)),
+	"watch":   reads(withLog((*call).watch)),
+	"append":  writes(withLog((*call).append)),
 
-	"blob":         reads((*call).blob),
-	"blobs":        reads((*call).blobs),
-	"unreferenced": writes((*call).unreferenced),
-	"put":          writes((*call).put),
-	"hold":         writes((*call).hold),
-	"collect":      writes((*call).collect),
+	"blob": reads((*call).blob),
+	"put":  writes((*call).put),
 
 	"note":        reads((*call).note),
 	"notes":       reads((*call).notes),
-	"note-write":  writes((*call).writeNote),
-	"note-remove": writes((*call).removeNote),
 	"note-change": writes((*call).changeNote),
 
-	"parts":       writes((*call).parts),
-	"copies":      writes((*call).copies),
-	"part":        writes((*call).openPart),
-	"part-lines":  writes((*call).partLines),
-	"part-edit":   writes((*call).editPart),
-	"part-remove": writes((*call).removePart),
-
-	"batch":        writes((*call).newBatch),
-	"batch-add":    writes((*call).addToBatch),
-	"batch-commit": writes((*call).commitBatch),
-
-	"keep":    writes((*call).keepLease),
-	"reply":   writes((*call).reply),
+	"hold":    writes((*call).hold),
 	"release": writes((*call).releaseLease),
 }
 
@@ -106,45 +72,25 @@ func (c *call) opened(log store.Log) error {
 	if err != nil {
 		return errors.Join(err, log.Close())
 	}
-	of := c.store
-	if !c.Trash {
-		of = nil
-	}
-	id, err := c.keep(log, of)
+	id, err := c.keep(log)
 	if err != nil {
 		return err
 	}
 	return c.out.result(result{Handle: id, End: end})
 }
 
+// open opens a log, perhaps for a client whose handle is gone.
 func (c *call) open() error {
 	log, err := c.store.Open(c.ctx, c.Name)
-	if err == nil {
-		err = c.opened(log)
+	if err != nil {
+		return err
 	}
-	if err != nil && c.Trash {
-		err = errors.Join(err, c.store.Close())
-	}
-	return err
-}
-
-// again opens a log for a client whose handle is gone.
-func (c *call) again() error {
-	if c.Seen == nil {
-		return bad(malformed("again what?"))
-	}
-	log, err := c.store.Open(c.ctx, c.Name)
-	if err == nil {
-		if err = c.mustHave(log); err != nil {
-			err = errors.Join(err, log.Close())
-		} else {
-			err = c.opened(log)
+	if c.Seen != nil {
+		if err := c.mustHave(log); err != nil {
+			return errors.Join(err, log.Close())
 		}
 	}
-	if err != nil && c.Trash {
-		err = errors.Join(err, c.store.Close())
-	}
-	return err
+	return c.opened(log)
 }
 
 // mustHave makes sure that a log has the lines that a client has seen.
@@ -188,20 +134,12 @@ func (c *call) current(log store.Log) error { return log.Current() }
 
 func (c *call) flush(log store.Log) error { return log.Flush(c.ctx) }
 
-func (c *call) forward(log store.Log) error {
-	for line, err := range log.Forward(c.ctx, c.At) {
-		if err == nil {
-			err = c.line(line)
-		}
-		if err != nil {
-			return err
-		}
+func (c *call) read(log store.Log) error {
+	lines := log.Forward(c.ctx, c.At)
+	if c.Back {
+		lines = log.Backward(c.ctx, c.At)
 	}
-	return nil
-}
-
-func (c *call) backward(log store.Log) error {
-	for line, err := range log.Backward(c.ctx, c.At) {
+	for line, err := range lines {
 		if err == nil {
 			err = c.line(line)
 		}
@@ -267,44 +205,6 @@ func (c *call) append(log store.Log) error {
 	return commit()
 }
 
-func (c *call) pin(log store.Log) error {
-	release, err := log.Pin(c.ctx)
-	if err != nil {
-		return err
-	}
-	return c.granted(release, c.pace.pin)
-}
-
-// granted answers with a lease.
-func (c *call) granted(end func(), life time.Duration) error {
-	l := c.newLease()
-	l.end, l.life = end, life
-	return c.told(l)
-}
-
-// told sends the name of a lease, and ends the lease if the client has gone.
-func (c *call) told(l *lease) error {
-	id, err := c.grant(l)
-	if err != nil {
-		return err
-	}
-	if err := errors.Join(c.out.result(result{Lease: id}), c.out.flush(), c.ctx.Err()); err != nil {
-		c.release(id)
-		return err
-	}
-	return nil
-}
-
-func (c *call) keepLease() error {
-	_, err := c.renew(c.Lease)
-	return err
-}
-
-func (c *call) releaseLease() error {
-	c.release(c.Lease)
-	return nil
-}
-
 func (c *call) stat() error {
 	stat, err := c.store.Stat(c.ctx, c.Name)
 	if err != nil {
@@ -340,31 +240,3 @@ func (c *call) create() error {
 
 func (c *call) remove() error   { return c.store.Remove(c.ctx, c.Name) }
 func (c *call) removeAt() error { return c.store.RemoveAt(c.ctx, c.Name, c.At) }
-
-func (c *call) trash() error {
-	all, err := c.store.Trash().List(c.ctx)
-	return errors.Join(c.trashed(all), err)
-}
-
-func (c *call) trashed(all []store.Trashed) error {
-	for i := range all {
-		if err := c.out.result(result{Trashed: &all[i]}); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (c *call) addToTrash() error { return c.store.Trash().Add(c.ctx, c.Name, c.lines) }
-
-func (c *call) takeToTrash() error { return c.store.Trash().Take(c.ctx, c.Name, c.At) }
-
-func (c *call) restore() error { return c.store.Trash().Restore(c.ctx, c.Name) }
-
-func (c *call) empty() error {
-	if c.Before == nil {
-		return bad(malformed("before when?"))
-	}
-	gone, err := c.store.Trash().Empty(c.ctx, *c.Before)
-	return errors.Join(c.trashed(gone), err)
-}

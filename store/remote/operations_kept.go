@@ -6,7 +6,7 @@ import (
 	"github.com/coppice-dev/coppice/store"
 )
 
-// The server's operations on blobs and notes.
+// The server's operations on blobs, notes and leases.
 
 func (c *call) blob() error {
 	data, err := c.store.Blobs().Get(c.ctx, store.Ref(c.Name))
@@ -14,32 +14,6 @@ func (c *call) blob() error {
 		return err
 	}
 	return c.all(data)
-}
-
-func (c *call) blobs() error {
-	for ref, err := range c.store.Blobs().All(c.ctx) {
-		if err == nil {
-			err = c.out.result(result{Ref: ref})
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (c *call) unreferenced() error {
-	all, err := c.store.Blobs().Unreferenced(c.ctx)
-	return errors.Join(c.listed(all), err)
-}
-
-func (c *call) listed(all []store.Part) error {
-	for i := range all {
-		if err := c.out.result(result{Part: c.public(all[i])}); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // put keeps a blob. Its name determines its content.
@@ -55,38 +29,10 @@ func (c *call) put() error {
 	return err
 }
 
-func (c *call) hold() error {
-	release, err := c.store.Blobs().Hold(c.ctx)
-	if err != nil {
-		return err
-	}
-	return c.granted(release, c.pace.life)
-}
-
-func (c *call) collect() error {
-	var refs []store.Ref
-	for ref, err := range c.lines {
-		if err != nil {
-			return err
-		}
-		if err := c.take(int64(len(ref))); err != nil {
-			return err
-		}
-		refs = append(refs, store.Ref(ref))
-	}
-	done, err := c.store.Blobs().Collect(c.ctx, refs...)
-	for _, ref := range done.Deleted {
-		err = errors.Join(err, c.out.result(result{Ref: ref}))
-	}
-	for ref, named := range done.Named {
-		for _, p := range named {
-			err = errors.Join(err, c.out.result(result{Ref: ref, Part: c.public(p)}))
-		}
-	}
-	return err
-}
-
 func (c *call) note() error {
+	if c.OnlyReads {
+		return &store.Error{Op: "read note", Name: c.Name, Kind: store.ErrNotExist}
+	}
 	data, err := c.store.Notes(c.Room).Read(c.ctx, c.Name)
 	if err != nil {
 		return err
@@ -95,6 +41,9 @@ func (c *call) note() error {
 }
 
 func (c *call) notes() error {
+	if c.OnlyReads {
+		return nil
+	}
 	all, err := c.store.Notes(c.Room).List(c.ctx)
 	for i := range all {
 		err = errors.Join(err, c.out.result(result{Note: &all[i]}))
@@ -102,30 +51,57 @@ func (c *call) notes() error {
 	return err
 }
 
-func (c *call) writeNote() error {
-	data, err := c.data(maxBlob(c.limits))
-	if err != nil {
-		return err
-	}
-	if c.Hint {
-		return c.store.Notes(c.Room).WriteHint(c.ctx, c.Name, data)
-	}
-	return c.store.Notes(c.Room).Write(c.ctx, c.Name, data)
-}
-
-func (c *call) removeNote() error { return c.store.Notes(c.Room).Remove(c.ctx, c.Name) }
-
-// changeNote replaces a note if it is still what the client has read. The lock of the notes
-// is never held while waiting for a client, which could keep all others out.
+// changeNote writes or removes a note, or replaces it if it is still what the client has read. The
+// lock of the notes is never held while waiting for a client, which could keep all others out.
 func (c *call) changeNote() error {
+	notes := c.store.Notes(c.Room)
+	if c.Gone {
+		return notes.Remove(c.ctx, c.Name)
+	}
 	data, err := c.data(maxBlob(c.limits))
 	if err != nil {
 		return err
 	}
-	return c.store.Notes(c.Room).Change(c.ctx, c.Name, func(old []byte) ([]byte, error) {
-		if contentOf(old) != c.Was {
+	if c.Was == nil {
+		return notes.Write(c.ctx, c.Name, data)
+	}
+	return notes.Change(c.ctx, c.Name, func(old []byte) ([]byte, error) {
+		if contentOf(old) != *c.Was {
 			return nil, &store.Error{Op: "change note", Name: c.Name, Kind: store.ErrConflict}
 		}
 		return data, nil
 	})
+}
+
+// hold renews a lease, or grants another one: a pin if there is a handle, or else a hold on the
+// blobs. It ends at once if the client has gone meanwhile.
+func (c *call) hold() error {
+	id, take, life := c.Lease, c.store.Blobs().Hold, c.pace.life
+	if !c.renew(id) {
+		if c.Handle != "" {
+			log, done, err := c.log(c.Handle)
+			if err != nil {
+				return err
+			}
+			defer done()
+			take, life = log.Pin, c.pace.pin
+		}
+		release, err := take(c.ctx)
+		if err != nil {
+			return err
+		}
+		if id, err = c.grant(release, life); err != nil {
+			return err
+		}
+	}
+	if err := errors.Join(c.out.result(result{Lease: id}), c.out.flush(), c.ctx.Err()); err != nil {
+		c.release(id)
+		return err
+	}
+	return nil
+}
+
+func (c *call) releaseLease() error {
+	c.release(c.Lease)
+	return nil
 }

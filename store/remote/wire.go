@@ -1,5 +1,9 @@
 // Package remote is a store on another machine, over HTTP. Handler offers a store; Open
-// returns the store that a Handler offers, which keeps the whole contract of package store.
+// returns the store that a Handler offers.
+//
+// It has what a session needs: logs, blobs and notes, for which it keeps the contract of package
+// store. What looks after a store as a whole (its trash, its parts, deleting blobs) is done where
+// the store is, by the operations of a home: here it is refused with errors.ErrUnsupported.
 //
 // # The wire
 //
@@ -40,11 +44,10 @@
 //
 // # Leases
 //
-// A pin, a hold, a batch, and a change of a note or a part last for several requests. Each has
-// a name, too, and the client says every few seconds that it is alive ("keep"). If it is silent
+// A hold on the blobs and the pin of a log last for several requests. Each has a name, and the
+// client says every few seconds that it still needs it ("hold" with that name). If it is silent
 // for long enough, the server ends what it had begun. It also does so after an hour, or after two
-// minutes if it is a pin, and says that it is "over": the client takes pins and holds again, after
-// those who had to wait.
+// minutes if it is a pin; the client then takes another one, after those who had to wait.
 package remote
 
 import (
@@ -57,7 +60,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/coppice-dev/coppice/store"
 )
@@ -83,17 +85,15 @@ const (
 
 // request is the arguments of every operation.
 type request struct {
-	Trash  bool       `json:"trash,omitempty"` // it concerns the trash
 	Name   string     `json:"name,omitempty"`
 	Handle string     `json:"handle,omitempty"`
 	Lease  string     `json:"lease,omitempty"`
 	At     store.Pos  `json:"at,omitempty"`
+	Back   bool       `json:"back,omitempty"` // read what is before At, the latest first
 	Seen   *seen      `json:"seen,omitempty"`
 	Room   string     `json:"room,omitempty"`
-	Hint   bool       `json:"hint,omitempty"`
-	Was    store.Ref  `json:"was,omitempty"` // the content of the note that is to be changed
-	Part   *part      `json:"part,omitempty"`
-	Before *time.Time `json:"before,omitempty"`
+	Was    *store.Ref `json:"was,omitempty"`  // the content that the note must have, or "" for none
+	Gone   bool       `json:"gone,omitempty"` // there is to be no such note
 }
 
 // contentOf names the content of a note. It is empty if there is no note.
@@ -106,33 +106,15 @@ func contentOf(note []byte) store.Ref {
 
 // result is one result of any operation.
 type result struct {
-	Version int            `json:"version,omitempty"`
-	Limits  *store.Limits  `json:"limits,omitempty"`
-	Handle  string         `json:"handle,omitempty"`
-	Lease   string         `json:"lease,omitempty"`
-	End     store.Pos      `json:"end,omitempty"`
-	Stat    *store.Stat    `json:"stat,omitempty"`
-	Note    *store.Note    `json:"note,omitempty"`
-	Trashed *store.Trashed `json:"trashed,omitempty"`
-	Part    *part          `json:"part,omitempty"`
-	Ref     store.Ref      `json:"ref,omitempty"`
-	Name    string         `json:"name,omitempty"`
-	None    bool           `json:"none,omitempty"` // there is no such note yet
-	Size    int64          `json:"size,omitempty"`
-	Error   *failure       `json:"error,omitempty"` // of this result only
+	Version int           `json:"version,omitempty"`
+	Limits  *store.Limits `json:"limits,omitempty"`
+	Handle  string        `json:"handle,omitempty"`
+	Lease   string        `json:"lease,omitempty"`
+	End     store.Pos     `json:"end,omitempty"`
+	Stat    *store.Stat   `json:"stat,omitempty"`
+	Note    *store.Note   `json:"note,omitempty"`
+	Error   *failure      `json:"error,omitempty"` // of this result only
 }
-
-// part is a store.Part, with a place relative to the store.
-type part struct {
-	Kind     store.PartKind `json:"kind"`
-	Name     string         `json:"name,omitempty"`
-	Place    string         `json:"place,omitempty"`
-	Size     int64          `json:"size,omitempty"`
-	Modified time.Time      `json:"modified,omitzero"`
-}
-
-// placeOf returns the usual place of a part.
-func placeOf(kind store.PartKind, name string) string { return string(kind) + "/" + name }
 
 // seen is the lines of a log that a client has seen.
 type seen struct {
