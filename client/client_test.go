@@ -228,8 +228,8 @@ func TestTheStoreStaysThere(t *testing.T) {
 			t.Errorf("%s access sees notes: %v, %v", access, notes, err)
 		}
 		for what, err := range map[string]error{
-			"remove": here.Store().Remove(t.Context(), made.Session),
-			"note":   here.Store().Notes("").Write(t.Context(), "x", nil),
+			"note":        here.Store().Notes("").Write(t.Context(), "x", nil),
+			"remove note": here.Store().Notes("").Remove(t.Context(), "x"),
 		} {
 			if !errors.Is(err, fs.ErrPermission) || home.KindOf(err) != home.KindForbidden || home.HintOf(err) == "" {
 				t.Errorf("%s access, %s: %v (%s)", access, what, err, home.KindOf(err))

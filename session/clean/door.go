@@ -23,8 +23,6 @@ type Door struct {
 type unchecked interface {
 	store.Lister
 	Stat(ctx context.Context, name string) (store.Stat, error)
-	Remove(ctx context.Context, name string) error
-	RemoveAt(ctx context.Context, name string, end store.Pos) error
 	Limits() store.Limits
 	Where() string
 }

@@ -56,10 +56,6 @@ func TestNoPathLeaks(t *testing.T) {
 	st := open(t, serve(t, served))
 	ctx := t.Context()
 	storetest.MustCreate(t, st, "a", num(0)).Close()
-	storetest.MustCreate(t, st, "b", num(0)).Close()
-	if err := st.Remove(ctx, "b"); err != nil {
-		t.Fatal(err)
-	}
 	_, err := st.Open(ctx, "missing")
 	texts := []string{err.Error(), st.Where()}
 	_, err = st.Create(ctx, "a", store.Lines())
@@ -190,7 +186,7 @@ func FuzzAnswer(f *testing.F) {
 
 // FuzzRequest sends any bytes to every operation of a server.
 func FuzzRequest(f *testing.F) {
-	for _, op := range []string{"open", "read", "append", "create", "note-change", "hold", "put", "remove-at"} {
+	for _, op := range []string{"open", "read", "append", "create", "note-change", "hold", "put"} {
 		f.Add(op, []byte(frame('J', `{"name":"a"}`)+frame('D', "x")+frame('Z', "")))
 		f.Add(op, []byte(frame('J', `{"handle":"x","lease":"y","back":true}`)))
 		f.Add(op, []byte(frame('J', `{"name":"a","seen":{"runs":[{"from":3,"to":-1}]}}`)+"D\xff\xff\xff\xff"))

@@ -108,3 +108,24 @@ func holdAll(t *testing.T, st *remote.Store) {
 	}
 	t.Cleanup(func() { release() })
 }
+
+// A sign of life renews a lease. It does not take another one, which nobody would give back.
+func TestSignsOfLifeRenewALease(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		served := &counted{Store: inMemory()}
+		handler := remote.NewHandler(served)
+		handler.Hurry(time.Second, 10*time.Millisecond)
+		st, err := remote.Open(t.Context(), "http://localhost", inPipes(t, handler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { st.Close() })
+		st.Tick(time.Millisecond)
+		holdAll(t, st)
+		time.Sleep(time.Second)
+		if holds, pins := served.holds.Load(), served.pins.Load(); holds != 1 || pins != 1 {
+			t.Errorf("%d holds and %d pins were taken", holds, pins)
+		}
+	})
+}

@@ -178,22 +178,6 @@ func (s *Store) List(ctx context.Context) iter.Seq2[store.Stat, error] {
 	}
 }
 
-// Remove implements store.Store.
-func (s *Store) Remove(ctx context.Context, name string) error {
-	if err := s.admit(ctx, "remove", name); err != nil {
-		return err
-	}
-	return s.write(ctx, "remove", &query{op: "remove", args: request{Name: name}})
-}
-
-// RemoveAt implements store.Store.
-func (s *Store) RemoveAt(ctx context.Context, name string, end store.Pos) error {
-	if err := s.admit(ctx, "remove", name); err != nil {
-		return err
-	}
-	return s.write(ctx, "remove", &query{op: "remove-at", args: request{Name: name, At: end}})
-}
-
 // Changes implements store.Store. It has none: marks are for the index beside the logs.
 func (s *Store) Changes(ctx context.Context, _ string) (store.Changes, error) {
 	return store.Changes{}, s.ready(ctx, "look for changes", "")

@@ -23,12 +23,10 @@ func writes(run func(*call) error) operation { return operation{run, false} }
 
 // operations are all operations, by name.
 var operations = map[string]operation{
-	"hello":     reads((*call).hello),
-	"stat":      reads((*call).stat),
-	"list":      reads((*call).list),
-	"create":    writes((*call).create),
-	"remove":    writes((*call).remove),
-	"remove-at": writes((*call).removeAt),
+	"hello":  reads((*call).hello),
+	"stat":   reads((*call).stat),
+	"list":   reads((*call).list),
+	"create": writes((*call).create),
 
 	"open":    reads((*call).open),
 	"close":   reads((*call).close),
@@ -237,6 +235,3 @@ func (c *call) create() error {
 	}
 	return c.opened(log)
 }
-
-func (c *call) remove() error   { return c.store.Remove(c.ctx, c.Name) }
-func (c *call) removeAt() error { return c.store.RemoveAt(c.ctx, c.Name, c.At) }
