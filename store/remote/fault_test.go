@@ -345,10 +345,14 @@ func TestDeadClient(t *testing.T) {
 	}()
 	<-changing
 	dead.Die()
+	died := time.Now()
 	ref := storetest.MustPut(t, alive.Blobs(), []byte("nobody names it"))
 	storetest.MustAppend(t, storetest.MustOpen(t, alive, "a"), num(1))
 	if done, err := served.Blobs().Collect(t.Context(), ref); err != nil || len(done.Deleted) != 1 {
 		t.Fatalf("collect: %+v, %v", done, err)
+	}
+	if waited := time.Since(died); waited > 30*time.Second { // a pin would end by itself
+		t.Errorf("the others had to wait for %s", waited)
 	}
 	err := alive.Notes("").Change(t.Context(), "note", func(old []byte) ([]byte, error) {
 		if old != nil {
@@ -364,7 +368,7 @@ func TestDeadClient(t *testing.T) {
 // counted counts what is taken of a store.
 type counted struct {
 	store.Store
-	holds, pins atomic.Int32
+	holds, pins, flushes atomic.Int32
 }
 
 func (c *counted) Blobs() store.Blobs { return countedBlobs{c.Store.Blobs(), c} }
@@ -392,6 +396,26 @@ type countedLog struct {
 func (l countedLog) Pin(ctx context.Context) (func(), error) {
 	l.of.pins.Add(1)
 	return l.Log.Pin(ctx)
+}
+
+func (l countedLog) Flush(ctx context.Context) error {
+	l.of.flushes.Add(1)
+	return l.Log.Flush(ctx)
+}
+
+// What a batch has created is durable, however lazily the store there was told to sync.
+func TestABatchIsDurable(t *testing.T) {
+	t.Parallel()
+	served := &counted{Store: inMemory()}
+	b := open(t, listen(t, remote.NewHandler(served))).Batch()
+	for n := range 20 {
+		if err := b.Add(t.Context(), fmt.Sprint("log", n), store.Lines([]byte(num(n)))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if errs := b.Commit(t.Context()); len(errs) > 0 || served.flushes.Load() != 20 {
+		t.Errorf("%d of 20 logs were flushed; %v", served.flushes.Load(), errs)
+	}
 }
 
 // A client that is alive and never lets go does not keep others out for ever. It takes again what
