@@ -1,6 +1,7 @@
 package session_test
 
 import (
+	"context"
 	"errors"
 	"maps"
 	"os"
@@ -14,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/store/file"
 	"github.com/coppice-dev/coppice/store/memory"
 )
@@ -383,6 +385,39 @@ func TestLostContinuation(t *testing.T) {
 	trash := mustGet(st.Trash().List(ctx))(t)
 	mustDo(t, st.Trash().Restore(ctx, trash[0].ID))
 	says("one two three four")
+}
+
+// far is a store on another machine, whose trash cannot be seen from here.
+type far struct{ store.Store }
+
+func (f far) Trash() store.Trash { return unseen{} }
+
+type unseen struct{ store.Trash }
+
+func (unseen) List(context.Context) ([]store.Trashed, error) { return nil, errors.ErrUnsupported }
+
+// Without a look into the trash, a continuation that was removed may still be on its way, but not
+// for long.
+func TestContinuationThatIsRemovedElsewhere(t *testing.T) {
+	t.Parallel()
+	at := time.Now()
+	st := memory.New(nil)
+	s := closeWith(t, mustGet(session.Create(t.Context(), far{st}, session.Header{ID: "first"}, &session.Options{Now: func() time.Time { return at }}))(t))
+	scribe{s, t}.user("one")
+	second := mustGet(s.Continue())(t)
+	mustDo(t, second.Close())
+	mustDo(t, st.Remove(t.Context(), second.ID()))
+	again := mustGet(s.Continue())(t)
+	if again.ID() != second.ID() {
+		t.Errorf("a continuation that may still be on its way was replaced by %s", again.ID())
+	}
+	mustDo(t, again.Close())
+	mustDo(t, st.Remove(t.Context(), second.ID()))
+	at = at.Add(time.Hour)
+	third := closeWith(t, mustGet(s.Continue())(t))
+	if third.ID() == second.ID() {
+		t.Error("a continuation that was lost long ago was made again")
+	}
 }
 
 // The record of a continuation is found wherever it stands, also by a session whose
