@@ -30,6 +30,7 @@ import (
 	"time"
 
 	"github.com/coppice-dev/coppice/home"
+	_ "github.com/coppice-dev/coppice/home/local" // the user's own, which says what is trusted
 	"github.com/coppice-dev/coppice/store/remote"
 )
 

@@ -32,12 +32,18 @@ type Begun struct{}
 // Away opens a home on another machine: a store with its sessions, and a Remote that performs
 // the operations which need its index. Package client does this for a server's address.
 func Away(ctx context.Context, st store.Store, there Remote, o *Options) (*Home, error) {
-	return on(ctx, st, elsewhere, there, o)
+	h, err := prepareOn(st, o)
+	if err != nil {
+		return nil, err
+	}
+	// Another machine does not decide what may run on this one: the user's own home does.
+	if h.own, err = h.settings.own(ctx); err != nil {
+		return nil, err
+	}
+	h.remote, h.trust = there, h.own.Notes("")
+	h.begin(ctx)
+	return h, nil
 }
-
-// elsewhere is the kind of a home on another machine. Its server decides when to wait for its
-// disk.
-var elsewhere = &kind{scheme: "https", lazily: openLent}
 
 // IsAway reports whether a home is on another machine, by its address.
 func IsAway(where string) bool {

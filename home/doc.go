@@ -10,13 +10,14 @@
 //	defer h.Close()
 //	list, err := h.Sessions.List(ctx, home.ListRequest{Agent: "claude-code", Limit: 10})
 //
-// What is large and not needed by every program is not part of this package: SQLite for the
-// index, PostgreSQL, the formats of other agents, exact counters of tokens, pages, MCP. One import
-// brings all of it:
+// What a home is kept in is not part of this package, and neither is what is large: directories,
+// memory, PostgreSQL, SQLite for the index, the formats of other agents, exact counters of tokens,
+// pages, MCP. One import brings all of it:
 //
 //	import _ "github.com/coppice-dev/coppice/home/all"
 //
-// A program that uses homes on other machines (package client) does without; see Parts.
+// A program that uses homes on other machines (package client) does without. Package home/local
+// brings directories and memory alone; see Parts.
 //
 // Operations come in groups: Sessions, Entries, Search, Transfer, Upkeep and Turns. Each is a
 // method of one shape, and each request, result and event is plain data with JSON names:

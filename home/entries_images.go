@@ -211,7 +211,7 @@ func (e *Entries) WriteImages(ctx context.Context, r WriteImagesRequest, send fu
 	if !isDir(r.Path) {
 		return nil, wrong("path", "all images go to a directory, and {path} is %q; end it with a slash, or name one image", r.Path)
 	}
-	if err := e.home.mustBeElsewhere(r.Path); err != nil {
+	if err := e.home.mustBeElsewhere(ctx, r.Path); err != nil {
 		return nil, err
 	}
 	c, err := e.home.openFor(ctx, OpenRequest{Session: r.Session})
@@ -293,7 +293,7 @@ func (e *Entries) Image(ctx context.Context, r ImageRequest) (*ImageResult, erro
 	if err := errors.Join(err, c.Close()); err != nil || r.Path == "" || r.Path == "-" {
 		return result, err
 	}
-	if err := e.home.mustBeElsewhere(r.Path); err != nil {
+	if err := e.home.mustBeElsewhere(ctx, r.Path); err != nil {
 		return nil, err
 	}
 	result.Path, err = writeOut(r.Path, result.fileName(c), r.Force, vfs.Data(result.Data), nil)

@@ -13,7 +13,6 @@ import (
 	"github.com/coppice-dev/coppice/provider"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store"
-	"github.com/coppice-dev/coppice/store/remote"
 	"github.com/coppice-dev/coppice/store/vfs"
 )
 
@@ -71,7 +70,7 @@ func KindOf(err error) Kind {
 		return KindUnknown
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return KindInterrupted
-	case errors.Is(err, remote.ErrUnauthorized):
+	case errors.Is(err, store.ErrUnauthorized):
 		return KindUnauthorized
 	case errors.Is(err, errForbidden):
 		return KindForbidden
@@ -239,7 +238,7 @@ func cutWord(text, word string) (before, after string, ok bool) {
 var sentinels = map[Kind]error{
 	KindInvalid: session.ErrInvalid, KindPartial: ErrPartial, KindNotFound: session.ErrNotExist, KindExists: session.ErrExist,
 	KindTooLarge: session.ErrTooLarge, KindLocked: session.ErrLocked, KindCorrupt: session.ErrCorrupt, KindConflict: session.ErrConflict,
-	KindNoSpace: syscall.ENOSPC, KindForbidden: fs.ErrPermission, KindUnauthorized: remote.ErrUnauthorized,
+	KindNoSpace: syscall.ENOSPC, KindForbidden: fs.ErrPermission, KindUnauthorized: store.ErrUnauthorized,
 }
 
 // described returns an error as data, or nil if there is none.

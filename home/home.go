@@ -28,7 +28,7 @@ type Home struct {
 
 	opts     Options
 	settings *Settings
-	kind     *kind // of the store
+	kind     *StoreKind // of the store
 	store    store.Store
 	remote   Remote      // nil unless the home is on another machine
 	trust    store.Notes // has what was trusted: see Trust
@@ -93,34 +93,31 @@ func Open(ctx context.Context, where string, o *Options) (*Home, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := h.open(ctx, where); err != nil {
-		return nil, err
-	}
-	return h, nil
-}
-
-// open opens a home that was prepared.
-func (h *Home) open(ctx context.Context, where string) error {
 	at, err := h.settings.locate(where)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	h.kind = at.kind
-	if h.store, err = at.kind.open(ctx, h, at.where); err != nil {
-		return err
+	if err := h.openAt(ctx, at); err != nil {
+		return nil, err
 	}
 	h.begin(ctx)
-	return nil
+	return h, nil
 }
 
 // On opens a home on a store that the caller has opened, such as one that wraps another or keeps
 // sessions somewhere else: see store.Store, store.Wrapper and package storetest. Close closes the
 // store, too.
 func On(ctx context.Context, st store.Store, o *Options) (*Home, error) {
-	return on(ctx, st, &kind{lazily: openLent}, nil, o)
+	h, err := prepareOn(st, o)
+	if err != nil {
+		return nil, err
+	}
+	h.begin(ctx)
+	return h, nil
 }
 
-func on(ctx context.Context, st store.Store, k *kind, there Remote, o *Options) (*Home, error) {
+// prepareOn returns a home that has a store already.
+func prepareOn(st store.Store, o *Options) (*Home, error) {
 	if st == nil {
 		return nil, &session.Error{Op: "open home", Err: session.Invalidf("there is no store")}
 	}
@@ -128,8 +125,7 @@ func on(ctx context.Context, st store.Store, k *kind, there Remote, o *Options) 
 	if err != nil {
 		return nil, err
 	}
-	h.kind, h.store, h.remote = k, st, there
-	h.begin(ctx)
+	h.kind, h.store = &StoreKind{}, st
 	return h, nil
 }
 
@@ -148,15 +144,8 @@ func prepare(o *Options) (h *Home, err error) {
 // begin makes a home with a store ready.
 func (h *Home) begin(ctx context.Context) {
 	h.loadGuard(ctx)
-	h.group()
-}
-
-// group makes the groups of operations, and finds what was trusted.
-func (h *Home) group() {
-	if h.trust = h.store.Notes(""); h.remote != nil {
-		// Another machine does not decide what may run on this one: the user's own home does.
-		h.own = h.settings.own()
-		h.trust = h.own.Notes("")
+	if h.trust == nil {
+		h.trust = h.store.Notes("")
 	}
 	h.Sessions, h.Entries, h.Search = &Sessions{h}, &Entries{h}, &Search{h}
 	h.Transfer, h.Upkeep = &Transfer{h}, &Upkeep{h}

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/coppice-dev/coppice/agent"
 	"github.com/coppice-dev/coppice/index/room"
@@ -22,12 +23,12 @@ import (
 //
 //	import _ "github.com/coppice-dev/coppice/home/all"
 //
-// A program that only uses homes on other machines (package client) needs none.
+// Package home/local only registers directories and memory, which need no other module.
 type Parts struct {
 	// Index keeps the index of a home in a file.
 	Index *IndexFiles
-	// Databases are the databases that a home can be in.
-	Databases []Database
+	// Stores are the kinds of stores that a home can be in.
+	Stores []StoreKind
 	// Counter returns the exact counter of a model, or nil if there is none.
 	Counter func(provider, model string) window.Counter
 	// CounterNamed returns the counter of a vocabulary.
@@ -50,21 +51,37 @@ type IndexFiles struct {
 	Verify func(ctx context.Context, path string) error
 }
 
-// Database is a kind of database that a home can be in. Its schemes are those of its URLs.
-type Database struct {
+// StoreKind is a kind of store that a home can be in.
+type StoreKind struct {
+	// Schemes are those of its URLs. Directories are of the kind with file, and a home that is
+	// only in memory is of the one with mem.
 	Schemes []string
-	// Open opens the store in a database. Before it refuses another log because there are as
-	// many as there may be, it calls makeRoom, unless that is nil.
-	Open func(ctx context.Context, url string, limits store.Limits, makeRoom MakeRoom) (store.Store, error)
-	// Room opens the room that a store has for an index. It returns nil if that was made by
-	// another version of the program, or not at all.
+	// Open opens a store. where is its directory or its URL.
+	Open func(ctx context.Context, where string, o StoreOptions) (store.Store, error)
+	// Waits says that appends wait for a disk as StoreOptions.Sync says. A store of such a kind
+	// is opened a second time for an import, which need not wait.
+	Waits bool
+	// Room, if it is not nil, opens the room that a store has for an index. It returns nil if
+	// that was made by another version of the program, or not at all.
 	Room func(ctx context.Context, st store.Store) (room.Room, error)
-	// Migrate is for the function Migrate.
+	// Migrate, if it is not nil, is for the function Migrate.
 	Migrate func(ctx context.Context, url, blobs string) (*MigrateResult, error)
 }
 
-// MakeRoom makes room for n logs in a store.
-type MakeRoom = func(ctx context.Context, st store.Store, n int) error
+// StoreOptions is what a home wants of its store. The zero value means the defaults of the kind.
+type StoreOptions struct {
+	Limits store.Limits
+	// MakeRoom, if it is not nil, is called before a log is refused because there are as many as
+	// there may be. It makes room for n of them.
+	MakeRoom func(ctx context.Context, st store.Store, n int) error
+	// Sync is how long after an append it is made durable: 0 is before the append returns, and
+	// anything negative leaves it to the operating system.
+	Sync time.Duration
+	// Notices tells of changes in directories. Nil means that somebody has to look for them.
+	Notices vfs.Notifier
+	// OnLoss, if it is not nil, is called when a log came back from an archive without a part.
+	OnLoss func(ctx context.Context, name string)
+}
 
 // ToolServer is an MCP server, and how it is reached: by a command or an address. The fields are
 // those of mcp.Options.
@@ -94,7 +111,7 @@ func Register(p Parts) {
 	if p.Index != nil {
 		parts.Index = p.Index
 	}
-	parts.Databases = append(parts.Databases, p.Databases...)
+	parts.Stores = append(parts.Stores, p.Stores...)
 	if p.Counter != nil {
 		parts.Counter, parts.CounterNamed = p.Counter, p.CounterNamed
 	}
@@ -120,13 +137,13 @@ func without(op, what string) error {
 	}
 }
 
-// databaseOf returns the database whose URLs have a scheme, or nil.
-func databaseOf(scheme string) *Database {
-	at := slices.IndexFunc(parts.Databases, func(d Database) bool { return slices.Contains(d.Schemes, scheme) })
+// kindOf returns the kind of stores whose URLs have a scheme, or nil.
+func kindOf(scheme string) *StoreKind {
+	at := slices.IndexFunc(parts.Stores, func(k StoreKind) bool { return slices.Contains(k.Schemes, scheme) })
 	if at < 0 {
 		return nil
 	}
-	return &parts.Databases[at]
+	return &parts.Stores[at]
 }
 
 // indexFiles returns what opens indexes.

@@ -3,19 +3,24 @@ package home
 import (
 	"errors"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/coppice-dev/coppice/session"
 )
 
-// A program that registers no parts keeps sessions and reads them. What needs a part says which
-// one is missing and how to get it. Not parallel: it changes what the program has.
+// A program that only has homes in directories and in memory keeps sessions and reads them. What
+// needs a part says which one is missing and how to get it. Not parallel: it changes what the
+// program has.
 func TestWithoutParts(t *testing.T) {
 	had := parts
 	parts = Parts{}
 	t.Cleanup(func() { parts = had })
 	ctx := t.Context()
+	_, directoryErr := Open(ctx, t.TempDir(), nil)
+	_, memoryErr := Open(ctx, "mem:", nil)
+	parts.Stores = slices.DeleteFunc(slices.Clone(had.Stores), func(k StoreKind) bool { return isOther(k.Schemes[0]) })
 	h, err := Open(ctx, filepath.Join(t.TempDir(), "sessions"), &Options{Create: true})
 	if err != nil {
 		t.Fatal(err)
@@ -41,6 +46,7 @@ func TestWithoutParts(t *testing.T) {
 	for what, err := range map[string]error{
 		"an index": listErr, "pages in HTML": export(ExportHTML), "pages in Markdown": export(ExportMarkdown),
 		"exact counters": countErr, "MCP": connectErr, "databases": openErr,
+		"homes in directories": directoryErr, "homes in memory": memoryErr,
 	} {
 		var e *session.Error
 		if !errors.As(err, &e) || !strings.Contains(e.Err.Error(), "built without "+what) || !strings.Contains(e.Hint, "home/all") {

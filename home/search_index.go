@@ -67,7 +67,7 @@ func (h *Home) caughtUpIndex(ctx context.Context) (*index.Index, error) {
 // session.
 func (h *Home) builtIndex(ctx context.Context) *index.Index {
 	ix, _, err := h.currentIndex()
-	if err == nil && ix == nil && (h.kind.room != nil || slices.ContainsFunc(h.indexPaths(), exists)) {
+	if err == nil && ix == nil && (h.kind.Room != nil || slices.ContainsFunc(h.indexPaths(), exists)) {
 		ix, err = h.openedIndex(ctx)
 	}
 	if err != nil || ix == nil || ix.IsEmpty(ctx) {
@@ -179,7 +179,7 @@ func (h *Home) indexPath() string {
 	if dir, ok := store.As[store.Directory](h.store); ok {
 		return dir.IndexPath()
 	}
-	if h.kind.room != nil {
+	if h.kind.Room != nil {
 		return h.cachedIndexPath(h.store.Where())
 	}
 	return ""
@@ -190,8 +190,8 @@ func (h *Home) openIndex(ctx context.Context, unused bool) (*index.Index, error)
 	if unused || h.indexPath() == "" {
 		return h.openTemporary(ctx)
 	}
-	if h.kind.room != nil {
-		r, err := h.kind.room(ctx, h.store)
+	if h.kind.Room != nil {
+		r, err := h.kind.Room(ctx, h.store)
 		if err != nil {
 			return nil, err
 		}
@@ -210,7 +210,7 @@ func (h *Home) openIndex(ctx context.Context, unused bool) (*index.Index, error)
 // that is not a home must not turn it into one.
 func (h *Home) isUsed(ctx context.Context) bool {
 	path := h.indexPath()
-	if path == "" || h.kind.room != nil {
+	if path == "" || h.kind.Room != nil {
 		return true // there is no directory to look into
 	}
 	if _, err := os.Lstat(filepath.Dir(path)); err == nil {
@@ -264,7 +264,7 @@ func (h *Home) openIndexAt(ctx context.Context, path string) (*index.Index, erro
 	if err != nil {
 		return nil, err
 	}
-	return h.indexIn(r, h.kind.room != nil || path != h.indexPath())
+	return h.indexIn(r, h.kind.Room != nil || path != h.indexPath())
 }
 
 // indexIn returns the index in a room.
@@ -353,7 +353,7 @@ func (h *Home) dropIndexes(ctx context.Context) (had []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if ix, _, err := h.currentIndex(); h.kind.room != nil && ix == nil && err == nil {
+	if ix, _, err := h.currentIndex(); h.kind.Room != nil && ix == nil && err == nil {
 		if ix, err = h.openIndex(ctx, false); err != nil { // others may be using the one in the database
 			return nil, err
 		}

@@ -8,45 +8,26 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
-	"github.com/coppice-dev/coppice/index/room"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store"
-	"github.com/coppice-dev/coppice/store/file"
-	"github.com/coppice-dev/coppice/store/memory"
-	"github.com/coppice-dev/coppice/store/vfs"
 	"github.com/coppice-dev/coppice/upkeep"
 )
 
-// This file knows which kinds of stores there are: directories, memory, and the databases of
-// Parts. The rest of the package works with any store.Store and asks it for capabilities with
-// store.As.
+// This file finds the kind of a store, and opens stores. The kinds are registered: see StoreKind.
+// The rest of the package works with any store.Store and asks it for capabilities with store.As.
 
-// location is where a home is: a kind of store, and the place within that kind.
-type location struct {
-	kind  *kind
-	where string
-}
-
-// kind is a kind of store that a home can be in.
-type kind struct {
-	scheme string
-	open   func(ctx context.Context, h *Home, where string) (store.Store, error)
-	// lazily opens an open store a second time, to append without waiting for the disk each
-	// time.
-	lazily func(h *Home) (store.Store, error)
-	// room, if it is not nil, opens the room that a store has for an index: see Database.
-	room func(ctx context.Context, st store.Store) (room.Room, error)
-	// migrate, if it is not nil, is that of Database.
-	migrate func(ctx context.Context, url, blobs string) (*MigrateResult, error)
-}
-
-var (
-	inFiles  = &kind{scheme: "file", open: openFiles, lazily: openFilesLazily}
-	inMemory = &kind{scheme: "mem", open: openMemory, lazily: openLent}
+// The schemes of the kinds that every program with a home has.
+const (
+	inFiles  = "file"
+	inMemory = "mem"
 )
+
+// location is where a home is: the scheme of a kind of store, and the place within that kind.
+type location struct{ scheme, where string }
 
 // locate returns the location that a directory or a URL means.
 func (s *Settings) locate(where string) (location, error) {
@@ -59,15 +40,16 @@ func (s *Settings) locate(where string) (location, error) {
 	directory := location{inFiles, where}
 	scheme, rest, isURL := strings.Cut(where, ":")
 	switch {
-	case where == inMemory.scheme+":":
+	case where == inMemory+":":
 		return location{inMemory, where}, nil
 	case !isURL || len(scheme) < 2 || filepath.IsAbs(where): // one letter is a drive, as in C:
 		return directory, nil
 	}
 	u, err := url.Parse(where)
-	database := databaseOf(strings.ToLower(scheme))
+	scheme = strings.ToLower(scheme)
+	isDatabase := isOther(scheme) && kindOf(scheme) != nil
 	switch {
-	case err != nil && database != nil && strings.HasPrefix(rest, "//"):
+	case err != nil && isDatabase && strings.HasPrefix(rest, "//"):
 		// What is wrong with it is not said, nor is the URL: there may be a password in it.
 		return location{}, &session.Error{
 			Op: "open home", Err: session.Invalidf("the URL of the database cannot be read"),
@@ -75,21 +57,21 @@ func (s *Settings) locate(where string) (location, error) {
 		}
 	case err != nil || u.Scheme == "":
 		return directory, nil // with a colon in its name
-	case u.Scheme == inFiles.scheme && (u.Host == "" || u.Host == "localhost") && u.Path != "":
+	case u.Scheme == inFiles && (u.Host == "" || u.Host == "localhost") && u.Path != "":
 		if runtime.GOOS == "windows" {
 			return location{inFiles, filepath.FromSlash(strings.TrimPrefix(u.Path, "/"))}, nil
 		}
 		return location{inFiles, u.Path}, nil
-	case database != nil:
-		return location{inDatabase(database), where}, nil
+	case isDatabase:
+		return location{scheme, where}, nil
 	case IsAway(where):
 		return location{}, &session.Error{
 			Op: "open home", Err: session.Invalidf("this home is on another machine"),
 			Hint: "a program opens it with package client, the command line with --server or --dir",
 		}
-	case len(parts.Databases) == 0 && strings.HasPrefix(rest, "//") && u.Scheme != inFiles.scheme:
+	case !slices.ContainsFunc(parts.Stores, func(k StoreKind) bool { return isOther(k.Schemes[0]) }) && strings.HasPrefix(rest, "//") && u.Scheme != inFiles:
 		return location{}, without("open home", "databases")
-	case strings.HasPrefix(rest, "//"), u.Scheme == inFiles.scheme:
+	case strings.HasPrefix(rest, "//"), u.Scheme == inFiles:
 		return location{}, &session.Error{
 			Op: "open home", Path: u.Redacted(), Err: session.Invalidf("unknown kind of URL"),
 			Hint: "give a directory, a URL such as file:///srv/sessions or postgres://user@host/database, or mem: for a home in memory",
@@ -97,6 +79,9 @@ func (s *Settings) locate(where string) (location, error) {
 	}
 	return directory, nil
 }
+
+// isOther reports whether stores of a scheme are neither directories nor in memory.
+func isOther(scheme string) bool { return scheme != inFiles && scheme != inMemory }
 
 // Absolute returns what means the same home in every directory: the whole path of a directory,
 // and a URL as it is, even with a password. where is as for Open.
@@ -108,7 +93,7 @@ func (s *Settings) Absolute(where string) (string, error) {
 		return where, nil
 	}
 	at, err := s.locate(where)
-	if err != nil || at.kind != inFiles {
+	if err != nil || at.scheme != inFiles {
 		return where, err
 	}
 	return filepath.Abs(at.where)
@@ -123,64 +108,59 @@ func noHomeDir(op string) error {
 	}
 }
 
-func openFiles(_ context.Context, h *Home, dir string) (store.Store, error) {
-	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) && !h.opts.Create {
-		return nil, &session.Error{
-			Op: "look for sessions in", Path: dir, Kind: session.ErrNotExist,
+// openAt opens the store of a home that was prepared.
+func (h *Home) openAt(ctx context.Context, at location) (err error) {
+	if _, err := os.Stat(at.where); at.scheme == inFiles && errors.Is(err, fs.ErrNotExist) && !h.opts.Create {
+		return &session.Error{
+			Op: "look for sessions in", Path: at.where, Kind: session.ErrNotExist,
 			Hint: "check the path; to create a home there, a program sets home.Options.Create",
 		}
 	}
-	return file.Open(dir, h.fileOptions())
+	if h.kind, err = at.kind(); err == nil {
+		h.store, err = h.kind.Open(ctx, at.where, h.storeOptions())
+	}
+	return err
 }
 
-func openFilesLazily(h *Home) (store.Store, error) {
-	opts := h.fileOptions()
-	if opts.Sync == file.Always {
-		opts.Sync = file.Every(time.Second)
+// kind returns the kind of stores that a location is for.
+func (at location) kind() (*StoreKind, error) {
+	if k := kindOf(at.scheme); k != nil {
+		return k, nil
 	}
-	return file.Open(h.store.Where(), opts)
+	return nil, without("open home", map[string]string{inFiles: "homes in directories", inMemory: "homes in memory"}[at.scheme])
 }
 
-// fileOptions returns the settings that apply to a store of files.
-func (h *Home) fileOptions() *file.Options {
-	limits := h.settings.limits()
-	opts := &file.Options{
-		FS:      vfs.OS{KeepOwner: true, Notices: parts.Notices},
-		MaxLine: limits.Entry, MaxLog: limits.Log, MaxLogs: limits.Logs, MakeRoom: h.makeRoom(),
-		OnLoss: h.notifyLoss,
+// openLazily opens the home's store a second time, to append without waiting for the disk each
+// time. Closing it leaves that of the home open.
+func (h *Home) openLazily(ctx context.Context) (store.Store, error) {
+	o := h.storeOptions()
+	if !h.kind.Waits {
+		return lent{h.store}, nil
 	}
+	if o.Sync == 0 {
+		o.Sync = time.Second
+	}
+	return h.kind.Open(ctx, h.store.Where(), o)
+}
+
+// storeOptions returns the settings that apply to a store.
+func (h *Home) storeOptions() StoreOptions {
+	o := StoreOptions{Limits: h.settings.limits(), MakeRoom: h.makeRoom(), Notices: parts.Notices, OnLoss: h.notifyLoss}
 	switch sync := h.settings.Get(SettingSync).Value; sync {
 	case "always":
-		opts.Sync = file.Always
 	case "never":
-		opts.Sync = file.Never
+		o.Sync = -1
 	default:
 		d, _ := time.ParseDuration(sync) // the rule has checked it
-		opts.Sync = file.Every(d)
+		o.Sync = max(d, 1)
 	}
-	return opts
+	return o
 }
 
 // notifyLoss says that a session was brought back from an archive without a part of it.
 func (h *Home) notifyLoss(ctx context.Context, name string) {
 	h.notify(ctx, Notice{Kind: ContentMissing, Session: name, Lost: []MissingContent{{Why: "a part of the archive is lost"}}})
 }
-
-func openMemory(_ context.Context, h *Home, _ string) (store.Store, error) {
-	limits := h.settings.limits()
-	return memory.New(&memory.Options{MaxLine: limits.Entry, MaxLog: limits.Log, MaxLogs: limits.Logs, MakeRoom: h.makeRoom()}), nil
-}
-
-// inDatabase returns the kind of stores in a database.
-func inDatabase(d *Database) *kind {
-	open := func(ctx context.Context, h *Home, where string) (store.Store, error) {
-		return d.Open(ctx, where, h.settings.limits(), h.makeRoom())
-	}
-	return &kind{scheme: d.Schemes[0], open: open, lazily: openLent, room: d.Room, migrate: d.Migrate}
-}
-
-// openLent is for stores that have nothing to gain from not waiting.
-func openLent(h *Home) (store.Store, error) { return lent{h.store}, nil }
 
 // lent is a store that its owner closes.
 type lent struct{ store.Store }
@@ -197,7 +177,7 @@ func (h *Home) lacks(op, what string) error {
 }
 
 // makeRoom returns the function that makes room in a full store, or nil if there is none.
-func (h *Home) makeRoom() MakeRoom {
+func (h *Home) makeRoom() func(ctx context.Context, st store.Store, n int) error {
 	if h.crowded || h.settings.Get(SettingWhenFull).Value != whenFullTrash {
 		return nil
 	}
@@ -206,22 +186,44 @@ func (h *Home) makeRoom() MakeRoom {
 	})
 }
 
-// scratchIn opens a store in a directory that is deleted afterwards.
-func scratchIn(dir string) (store.Store, error) {
-	return file.Open(dir, &file.Options{Sync: file.Never, MaxLine: maxPassing})
+// scratch opens a store for what is only passing through: in a directory that is deleted
+// afterwards or, if dir is "", in memory.
+func scratch(ctx context.Context, dir string) (store.Store, error) {
+	at := location{inFiles, dir}
+	if dir == "" {
+		at = location{inMemory, inMemory + ":"}
+	}
+	k, err := at.kind()
+	if err != nil {
+		return nil, err
+	}
+	return k.Open(ctx, at.where, StoreOptions{Limits: store.Limits{Entry: maxPassing}, Sync: -1})
 }
 
 // own opens the store of the user's own home on this machine, or one in memory if there is no
 // place for it.
-func (s *Settings) own() store.Store {
-	if st, err := file.Open(s.ownDir(), nil); s.ownDir() != "" && err == nil {
-		return st
+func (s *Settings) own(ctx context.Context) (store.Store, error) {
+	if k := kindOf(inFiles); k != nil && s.ownDir() != "" {
+		if st, err := k.Open(ctx, s.ownDir(), StoreOptions{}); err == nil {
+			return st, nil
+		}
 	}
-	return memory.New(nil)
+	return scratch(ctx, "")
 }
 
-// isStore reports whether a directory is a store that has been written to.
-func isStore(dir string) bool { return file.IsStore(dir) }
-
-// storeIn opens the store that a directory is.
-func storeIn(dir string) (store.Store, error) { return file.Open(dir, nil) }
+// storeIn opens the store that a directory is, or returns nil if nothing was written to one there.
+func storeIn(ctx context.Context, dir string) store.Store {
+	k := kindOf(inFiles)
+	if k == nil {
+		return nil
+	}
+	st, err := k.Open(ctx, dir, StoreOptions{})
+	if err != nil {
+		return nil
+	}
+	if d, ok := store.As[store.Directory](st); ok && exists(filepath.Dir(d.IndexPath())) {
+		return st
+	}
+	_ = st.Close() // it has done nothing
+	return nil
+}

@@ -138,7 +138,7 @@ func (t *Transfer) export(ctx context.Context, r exporting) (*ExportResult, erro
 	if err := r.settle(); err != nil {
 		return nil, err
 	}
-	if err := t.home.mustBeElsewhere(r.Path); err != nil {
+	if err := t.home.mustBeElsewhere(ctx, r.Path); err != nil {
 		return nil, err
 	}
 	c, err := t.home.openFor(ctx, r.OpenRequest)
@@ -219,7 +219,7 @@ func (t *Transfer) exportLinks(ctx context.Context, links []string, r exporting,
 
 // mustBeElsewhere refuses to write among the sessions: a file there would be taken for a
 // session, or replace one.
-func (h *Home) mustBeElsewhere(path string) error {
+func (h *Home) mustBeElsewhere(ctx context.Context, path string) error {
 	if path == "" {
 		return nil
 	}
@@ -230,7 +230,11 @@ func (h *Home) mustBeElsewhere(path string) error {
 	if real, err := filepath.EvalSymlinks(dir); err == nil {
 		dir = real
 	}
-	if abs, err := filepath.Abs(dir); isStore(dir) || err == nil && abs == h.store.Where() {
+	st := storeIn(ctx, dir)
+	if st != nil {
+		defer st.Close()
+	}
+	if abs, err := filepath.Abs(dir); st != nil || err == nil && abs == h.store.Where() {
 		return &session.Error{
 			Op: "export", Path: path, Err: wrong("path", "%s holds sessions, and an export there would look like one", dir),
 			Hint: "write to another directory",

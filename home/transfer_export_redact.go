@@ -10,7 +10,6 @@ import (
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/session/clean"
 	"github.com/coppice-dev/coppice/store"
-	"github.com/coppice-dev/coppice/store/memory"
 )
 
 // redactedCopy returns a copy of a conversation in memory, without its secrets. Renderers get the
@@ -26,7 +25,11 @@ func redactedCopy(ctx context.Context, c *Conversation) (*session.Session, error
 			}
 		}
 	}
-	return copyEntries(ctx, memory.New(&memory.Options{MaxLine: maxPassing}), c.Session, entries, &session.Options{Clean: clean.Append, BlobThreshold: -1})
+	st, err := scratch(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+	return copyEntries(ctx, st, c.Session, entries, &session.Options{Clean: clean.Append, BlobThreshold: -1})
 }
 
 // copyEntries makes a copy of a session from its entries, with the same leaf.

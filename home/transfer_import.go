@@ -80,7 +80,7 @@ func (t *Transfer) Import(ctx context.Context, r ImportRequest, in io.Reader, se
 	}
 	// Not waiting for the disk at each append is safe: sessions are flushed when they are
 	// closed, and they are closed before they are reported.
-	st, err := h.kind.lazily(h)
+	st, err := h.openLazily(ctx)
 	if err != nil {
 		return &ImportResult{}, err
 	}

@@ -17,7 +17,6 @@ import (
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/session/clean"
 	"github.com/coppice-dev/coppice/store"
-	"github.com/coppice-dev/coppice/store/memory"
 	"github.com/coppice-dev/coppice/store/vfs"
 	"github.com/coppice-dev/coppice/transcript"
 	"github.com/coppice-dev/coppice/transcript/bulk"
@@ -119,18 +118,14 @@ const maxPassing = transcript.MaxLine
 const largeOwn = 8 << 20
 
 // desk opens a store that exists until the file is closed.
-func (f *ownFile) desk() (store.Store, error) {
-	if f.size < largeOwn {
-		d := desk{Store: memory.New(&memory.Options{MaxLine: maxPassing})}
-		f.desks = append(f.desks, d)
-		return d.Store, nil
+func (f *ownFile) desk(ctx context.Context) (st store.Store, err error) {
+	dir := ""
+	if f.size >= largeOwn {
+		if dir, err = os.MkdirTemp("", "coppice-import-"); err != nil {
+			return nil, err
+		}
 	}
-	dir, err := os.MkdirTemp("", "coppice-import-")
-	if err != nil {
-		return nil, err
-	}
-	st, err := scratchIn(dir)
-	if err != nil {
+	if st, err = scratch(ctx, dir); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	f.desks = append(f.desks, desk{st, dir})
@@ -158,7 +153,7 @@ func readOwn(ctx context.Context, f *transcript.File, size int64) (own *ownFile,
 			}
 		}
 	}()
-	st, err := own.desk()
+	st, err := own.desk(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -238,7 +233,7 @@ func (h *Home) copyOwn(ctx context.Context, from *ownFile, blobs func(store.Ref)
 		}
 		return h.clean(ctx, e)
 	}
-	st, err := from.desk()
+	st, err := from.desk(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -263,13 +258,12 @@ func (h *Home) copyOwn(ctx context.Context, from *ownFile, blobs func(store.Ref)
 func besideBlobs(f *transcript.File, st store.Store) func(store.Ref) ([]byte, error) {
 	return func(ref store.Ref) ([]byte, error) {
 		data, err := st.Blobs().Get(context.Background(), ref)
-		dir := filepath.Dir(f.Path)
-		if err == nil || !filepath.IsAbs(f.Path) || !isStore(dir) {
+		if err == nil || !filepath.IsAbs(f.Path) {
 			return data, err
 		}
-		other, openErr := storeIn(dir)
-		if openErr != nil {
-			return nil, err
+		other := storeIn(context.Background(), filepath.Dir(f.Path))
+		if other == nil {
+			return data, err
 		}
 		defer other.Close()
 		return other.Blobs().Get(context.Background(), ref)

@@ -126,7 +126,7 @@ func RestoreBackup(ctx context.Context, where string, r RestoreBackupRequest, o 
 		}
 	}
 	at, err := h.settings.locate(where)
-	if err == nil && at.kind != inFiles {
+	if err == nil && at.scheme != inFiles {
 		err = &session.Error{Op: "restore backup to", Path: at.where, Err: session.Invalidf("it is not a directory")}
 	}
 	if err != nil {

@@ -89,11 +89,16 @@ func openToCopy(ctx context.Context, op, where string, o *Options, create bool) 
 			Hint: "run this where the server runs, with the directory or database that it serves",
 		}
 	}
-	if err := h.open(ctx, where); err != nil {
-		if h.kind == inFiles && errors.Is(err, session.ErrNotExist) {
+	at, err := h.settings.locate(where)
+	if err != nil {
+		return nil, err
+	}
+	if err := h.openAt(ctx, at); err != nil {
+		if at.scheme == inFiles && errors.Is(err, session.ErrNotExist) {
 			err = &session.Error{Op: op, Path: where, Kind: session.ErrNotExist, Hint: "check the path: there must be a home to copy from"}
 		}
 		return nil, err
 	}
+	h.begin(ctx)
 	return h, nil
 }

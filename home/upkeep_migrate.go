@@ -30,14 +30,15 @@ func Migrate(ctx context.Context, where, blobs string, o *Options) (*MigrateResu
 		return nil, err
 	}
 	at, err := h.settings.locate(where)
-	if err == nil && at.kind.migrate == nil {
-		err = &session.Error{
+	if err != nil {
+		return nil, err
+	}
+	kind := kindOf(at.scheme)
+	if kind == nil || kind.Migrate == nil {
+		return nil, &session.Error{
 			Op: "migrate", Path: at.where, Err: session.Invalidf("it is not in a database"),
 			Hint: "a home in a directory needs no migration; for one in a database give its URL: --dir postgres://user@host/database",
 		}
 	}
-	if err != nil {
-		return nil, err
-	}
-	return at.kind.migrate(ctx, at.where, blobs)
+	return kind.Migrate(ctx, at.where, blobs)
 }

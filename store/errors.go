@@ -42,6 +42,10 @@ var (
 	// was written; try again later.
 	ErrUnavailable error = &sentinel{"unavailable", nil}
 
+	// ErrUnauthorized: the store is on another machine, which wants a token, or another one. It
+	// also matches fs.ErrPermission.
+	ErrUnauthorized error = &sentinel{"unauthorized", fs.ErrPermission}
+
 	// ErrClosed: the store or log was closed. It also matches fs.ErrClosed.
 	ErrClosed error = &sentinel{"closed", fs.ErrClosed}
 )

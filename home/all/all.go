@@ -12,6 +12,7 @@ import (
 
 	"github.com/coppice-dev/coppice/agent/mcp"
 	"github.com/coppice-dev/coppice/home"
+	_ "github.com/coppice-dev/coppice/home/local" // registers directories and memory
 	"github.com/coppice-dev/coppice/index/room"
 	"github.com/coppice-dev/coppice/index/sqlite"
 	"github.com/coppice-dev/coppice/render"
@@ -25,9 +26,9 @@ import (
 
 func init() {
 	home.Register(home.Parts{
-		Index:     &home.IndexFiles{Open: openIndex, Delete: sqlite.Delete, Verify: sqlite.Verify},
-		Databases: []home.Database{postgres},
-		Counter:   tiktoken.For, CounterNamed: tiktoken.Named,
+		Index:   &home.IndexFiles{Open: openIndex, Delete: sqlite.Delete, Verify: sqlite.Verify},
+		Stores:  []home.StoreKind{postgres},
+		Counter: tiktoken.For, CounterNamed: tiktoken.Named,
 		HTML: writeHTML, Markdown: markdown.Write,
 		Notices: notify.New(),
 		Connect: connect,

@@ -11,11 +11,11 @@ import (
 	storepostgres "github.com/coppice-dev/coppice/store/postgres"
 )
 
-var postgres = home.Database{
+var postgres = home.StoreKind{
 	Schemes: []string{"postgres", "postgresql"},
-	Open: func(ctx context.Context, url string, limits store.Limits, makeRoom home.MakeRoom) (store.Store, error) {
+	Open: func(ctx context.Context, url string, o home.StoreOptions) (store.Store, error) {
 		st, err := storepostgres.Open(ctx, url, &storepostgres.Options{
-			MaxLine: limits.Entry, MaxLog: limits.Log, MaxLogs: limits.Logs, MakeRoom: makeRoom,
+			MaxLine: o.Limits.Entry, MaxLog: o.Limits.Log, MaxLogs: o.Limits.Logs, MakeRoom: o.MakeRoom,
 		})
 		if err != nil {
 			return nil, err

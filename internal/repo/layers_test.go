@@ -37,6 +37,7 @@ var floors = [][]string{
 	{"agent/..."},
 	{"conversation/...", "transcript/...", "render/...", "upkeep/..."},
 	{"home"}, // the floor that every face stands on
+	{"home/local"},
 	{"home/all"},
 	{"server/...", "client/..."},
 	{"cmd/coppice/internal/tui/...", "cmd/coppice/internal/demo"},
@@ -74,7 +75,7 @@ var outside = map[string][]string{
 var reach = map[string][]string{
 	"session": {sys, zstd},
 	// A program that uses a home on another machine. What else a home needs is registered by
-	// home/all.
+	// home/all, which it does not import.
 	"client": {
 		sys, zstd, "github.com/pelletier/go-toml/v2", // settings
 		"github.com/aymanbagabas/go-udiff", "github.com/clipperhouse/displaywidth", "github.com/clipperhouse/uax29/v2",
@@ -89,6 +90,10 @@ var apart = map[string][]string{
 	"conversation/...": {"bench/...", "examples/..."},
 	"keyed/...":        {"bench/...", "examples/..."},
 }
+
+// registered lists the packages that home does not import: it knows them by what is registered,
+// as package database/sql knows its drivers.
+var registered = []string{"store/file", "store/memory", "store/postgres", "store/remote", "index/sqlite", "index/postgres"}
 
 // testers may import the testing package outside of test files.
 var testers = []string{"internal/leak", "internal/needs", "internal/postgrestest", "internal/s3test", "internal/soak", "store/storetest", "index/indextest", "provider/providertest", "transcript/transcripttest", "bench/..."}
@@ -180,6 +185,9 @@ func check(g graph) []string {
 				if below >= floor && room != other {
 					complain("%s (floor %d) imports %s (floor %d): imports point downward only",
 						name, floor, short(imp), below)
+				}
+				if name == "home" && in(registered, short(imp)) {
+					complain("home imports %s, which is to be registered: see home.Parts", short(imp))
 				}
 				if users, ok := apart[other]; ok && room != other && !in(users, name) {
 					complain("%s imports %s, which nothing of the program needs", name, short(imp))
@@ -315,6 +323,11 @@ func TestCheck(t *testing.T) {
 			"the floor knows no face",
 			map[string][]string{"home": {"cmd/coppice/internal/cli"}, "cmd/coppice/internal/cli": nil},
 			"home (floor 11) imports cmd/coppice/internal/cli",
+		},
+		{
+			"a kind of store that is to be registered",
+			map[string][]string{"home": {"store/memory"}, "store/memory": nil},
+			"home imports store/memory, which is to be registered",
 		},
 		{
 			"what is for other programs",

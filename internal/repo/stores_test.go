@@ -11,10 +11,10 @@ import (
 )
 
 // namesFiles lists the files of the library that may import store/file: the constructors
-// of the seeds that take a directory, the table of stores of a home, and backups, which are
+// of the seeds that take a directory, the kinds of stores of a home, and backups, which are
 // made of files. Everything else works with any store.Store.
 var namesFiles = []string{
-	"conversation/sessions.go", "home/stores.go", "keyed/manager.go", "session/manager.go",
+	"conversation/sessions.go", "home/local/local.go", "keyed/manager.go", "session/manager.go",
 	"upkeep/backup/backup.go", "upkeep/backup/manifest.go", "upkeep/backup/read.go", "upkeep/backup/take.go",
 }
 

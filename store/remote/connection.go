@@ -274,7 +274,7 @@ func refused(resp *http.Response) error {
 	text := fmt.Sprintf("%s://%s answered %q", resp.Request.URL.Scheme, resp.Request.URL.Host, resp.Status)
 	switch resp.StatusCode {
 	case http.StatusUnauthorized:
-		return &store.Error{Op: "ask the server", Err: &cause{text, []error{ErrUnauthorized}}, Hint: "give a token that the server knows"}
+		return &store.Error{Op: "ask the server", Err: &cause{text, []error{store.ErrUnauthorized}}, Hint: "give a token that the server knows"}
 	case http.StatusForbidden:
 		return &store.Error{Op: "ask the server", Err: &cause{text, []error{fs.ErrPermission}}, Hint: "this works on the lines of the store; give a token with admin access"}
 	case http.StatusBadRequest:

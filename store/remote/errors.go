@@ -3,7 +3,6 @@ package remote
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"slices"
@@ -11,10 +10,6 @@ import (
 
 	"github.com/coppice-dev/coppice/store"
 )
-
-// ErrUnauthorized means that the server wants a token, or another one. It also matches
-// fs.ErrPermission.
-var ErrUnauthorized = fmt.Errorf("unauthorized: %w", fs.ErrPermission)
 
 // errGone means that the server does not know the handle, or no longer does.
 var errGone = errors.New("the server has forgotten it")
