@@ -3,12 +3,14 @@ package home
 import (
 	"context"
 	"errors"
-	"fmt"
 	"reflect"
 	"slices"
 	"strings"
 
 	"github.com/coppice-dev/coppice/index"
+	"github.com/coppice-dev/coppice/index/room"
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/session/clean"
 	"github.com/coppice-dev/coppice/store"
 )
 
@@ -40,10 +42,13 @@ func Away(ctx context.Context, st store.Store, there Remote, o *Options) (*Home,
 	if h.own, err = h.settings.own(ctx); err != nil {
 		return nil, err
 	}
-	h.remote, h.trust = there, h.own.Notes("")
+	h.kind, h.site = awayKind, away{h, there}
 	h.begin(ctx)
 	return h, nil
 }
+
+// awayKind is the kind of a home on another machine. Nothing opens its index here.
+var awayKind = &StoreKind{Room: func(context.Context, store.Store) (room.Room, error) { return nil, errAway }}
 
 // IsAway reports whether a home is on another machine, by its address.
 func IsAway(where string) bool {
@@ -54,85 +59,56 @@ func IsAway(where string) bool {
 // Code that only adds something to an answer works without the index.
 var errAway = errors.New("the index of this home is on another machine")
 
-// Every operation that needs the index, or that should be one step for other readers of
-// the home, goes through call, ask or follow: it runs here or, for a home on another machine,
-// there. The other operations (those about files of this machine) always run here, on the
-// home's store, wherever that is.
-
-// checkOpen refuses an operation of a home that is closed.
-func (h *Home) checkOpen(op string) error {
-	if h.isClosed() {
-		return &store.Error{Op: op, Path: h.Dir(), Kind: store.ErrClosed}
-	}
-	return nil
+// away is the site of a home on another machine, which looks after it.
+type away struct {
+	*Home
+	remote Remote
 }
 
-func call[R, T any](ctx context.Context, h *Home, op string, r R, here func(context.Context, R) (*T, error)) (*T, error) {
-	if err := h.checkOpen(op); err != nil {
+func (a away) perform(ctx context.Context, name string, request any, send func(any) error, _ func() (any, error)) (any, error) {
+	if err := a.fromHere(ctx, request); err != nil {
 		return nil, err
 	}
-	if h.remote == nil {
-		return here(ctx, r)
-	}
-	return there[T](ctx, h, op, &r, nil)
-}
-
-func ask[T any](ctx context.Context, h *Home, op string, here func(context.Context) (*T, error)) (*T, error) {
-	if err := h.checkOpen(op); err != nil {
-		return nil, err
-	}
-	if h.remote == nil {
-		return here(ctx)
-	}
-	return there[T](ctx, h, op, &Nothing{}, nil)
-}
-
-func follow[R, E, T any](ctx context.Context, h *Home, op string, r R, send func(E) error, here func(context.Context, R, func(E) error) (*T, error)) (*T, error) {
-	if err := h.checkOpen(op); err != nil {
-		return nil, err
-	}
-	if h.remote == nil {
-		return here(ctx, r, send)
-	}
+	op := OperationNamed(name)
 	var sent Streamed
-	result, err := there[T](ctx, h, op, &r, func(event any) error { return pass(&sent, send, event.(E)) })
-	if result == nil { // the answer has no end, such as that of a watch
-		result = new(T)
-		if counts, ok := any(result).(interface{ counted() *Streamed }); ok {
+	result, err := a.remote.Do(ctx, op, request, func(event any) error {
+		switch is := event.(type) {
+		case Notice:
+			a.notify(ctx, is)
+		case Progress:
+			a.reporter(ctx)(is.Doing, is.Done, is.Total)
+		case Begun:
+			begun(ctx)
+		default:
+			return pass(&sent, send, event)
+		}
+		return nil
+	})
+	if result == nil && op.Event != nil { // the answer has no end, such as that of a watch
+		result = reflect.New(op.Result).Interface()
+		if counts, ok := result.(interface{ counted() *Streamed }); ok {
 			*counts.counted() = sent
 		}
 	}
 	return result, err
 }
 
-func there[T any](ctx context.Context, h *Home, op string, request any, send func(any) error) (*T, error) {
-	if err := h.fromHere(ctx, request); err != nil {
-		return nil, err
-	}
-	result, err := h.remote.Do(ctx, OperationNamed(op), request, func(event any) error {
-		switch e := event.(type) {
-		case Notice:
-			h.notify(ctx, e)
-		case Progress:
-			h.reporter(ctx)(e.Doing, e.Done, e.Total)
-		case Begun:
-			begun(ctx)
-		default:
-			if send != nil {
-				return send(event)
-			}
-		}
-		return nil
-	})
-	if result == nil {
-		return nil, err
-	}
-	t, ok := result.(*T)
-	if !ok {
-		return nil, fmt.Errorf("%s: the answer is a %T, not a %T", op, result, t)
-	}
-	return t, err
+// changes learns only what is appended.
+func (a away) changes(ctx context.Context, changed func()) error {
+	_, err := a.Entries.Follow(ctx, FollowRequest{}, func(Arrival) error { changed(); return nil })
+	return err
 }
+
+func (a away) subagents(ctx context.Context, id string, _ bool) ([]string, error) {
+	return a.listed(ctx, ListRequest{Parent: id, Relation: session.RelationSubagent, All: true, Links: true, Limit: -1})
+}
+
+func (a away) dropIndexes(ctx context.Context) ([]string, error) {
+	_, err := a.Upkeep.RebuildIndex(ctx)
+	return nil, err
+}
+
+func (a away) finishRedaction(context.Context) (*clean.Receipt, error) { return nil, nil }
 
 // fromHere prepares a request for another machine. There "." is another directory, and JSON
 // can only hold text in UTF-8.
@@ -174,7 +150,7 @@ func (h *Home) isKey(ctx context.Context, given string) bool {
 	return err == nil && name != ""
 }
 
-// listed returns the sessions of a list that is on another machine, with all its pages.
+// listed returns the sessions of a list, with all its pages.
 func (h *Home) listed(ctx context.Context, r ListRequest) (names []string, err error) {
 	for {
 		page, err := h.Sessions.List(ctx, r)

@@ -30,9 +30,8 @@ type Home struct {
 	settings *Settings
 	kind     *StoreKind // of the store
 	store    store.Store
-	remote   Remote      // nil unless the home is on another machine
-	trust    store.Notes // has what was trusted: see Trust
-	own      store.Store // nil unless the home is on another machine
+	site     site
+	own      store.Store // the user's own on this machine, which has what was trusted: see Trust
 	turns    *turnTable
 	keeper   *keeper
 	uses     inUse
@@ -125,7 +124,7 @@ func prepareOn(st store.Store, o *Options) (*Home, error) {
 	if err != nil {
 		return nil, err
 	}
-	h.kind, h.store = &StoreKind{}, st
+	h.kind, h.store, h.own, h.site = &StoreKind{}, st, lent{st}, local{h}
 	return h, nil
 }
 
@@ -144,9 +143,6 @@ func prepare(o *Options) (h *Home, err error) {
 // begin makes a home with a store ready.
 func (h *Home) begin(ctx context.Context) {
 	h.loadGuard(ctx)
-	if h.trust == nil {
-		h.trust = h.store.Notes("")
-	}
 	h.Sessions, h.Entries, h.Search = &Sessions{h}, &Entries{h}, &Search{h}
 	h.Transfer, h.Upkeep = &Transfer{h}, &Upkeep{h}
 	h.Turns = &Turns{h}
@@ -157,11 +153,7 @@ func (h *Home) begin(ctx context.Context) {
 func (h *Home) Close() error {
 	h.turns.close()
 	h.keeper.close()
-	errs := []error{h.closeIndex()}
-	if h.own != nil {
-		errs = append(errs, h.own.Close())
-	}
-	return errors.Join(append(errs, h.store.Close())...)
+	return errors.Join(h.closeIndex(), h.own.Close(), h.store.Close())
 }
 
 func (h *Home) isClosed() bool {
@@ -243,11 +235,7 @@ func (h *Home) clean(ctx context.Context, e *session.Entry) error {
 // in the home, and a copy or a compaction would spread them.
 func (h *Home) beforeWriting(ctx context.Context) {
 	defer h.loadGuard(ctx)
-	unfinished, err := clean.Unfinished(ctx, h.store)
-	if err != nil || !unfinished || h.remote != nil { // the other machine finishes its own redactions
-		return // the operation itself will report what is wrong with the store
-	}
-	receipt, err := h.finishRedaction(ctx)
+	receipt, err := h.site.finishRedaction(ctx)
 	if receipt != nil || err != nil {
 		h.notify(ctx, Notice{Kind: RedactionFinished, Receipt: receipt, Error: described(err)})
 	}
@@ -259,7 +247,10 @@ func (h *Home) beforeReplacing(ctx context.Context) {
 	h.keeper.letGo()
 }
 
-func (h *Home) finishRedaction(ctx context.Context) (*clean.Receipt, error) {
+func (h local) finishRedaction(ctx context.Context) (*clean.Receipt, error) {
+	if unfinished, err := clean.Unfinished(ctx, h.store); err != nil || !unfinished {
+		return nil, nil // the operation itself will report what is wrong with the store
+	}
 	h.keeper.letGo()
 	dropped := false
 	receipt, err := clean.Finish(ctx, h.store, clean.Options{

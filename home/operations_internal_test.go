@@ -78,7 +78,7 @@ func TestAHomeElsewhereIsAskedByTheRightName(t *testing.T) {
 	}
 	defer h.Close()
 	remote := &asked{}
-	h.remote = remote
+	h.site = away{h, remote}
 	here := []string{ // about files of this machine, so they run here
 		"entries.image", "entries.write_images", "transfer.export", "transfer.export_all", "transfer.import",
 		"transfer.programs", "transfer.resume", "upkeep.backup",

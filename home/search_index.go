@@ -88,9 +88,6 @@ func exists(path string) bool {
 type indexing func(ix *index.Index, ctx context.Context, progress func(done, total int64)) (index.Report, error)
 
 func (h *Home) indexBy(ctx context.Context, how indexing) (*index.Index, error) {
-	if h.remote != nil {
-		return nil, errAway
-	}
 	ctx = budget.Without(ctx)
 	ix, err := h.openedIndex(ctx)
 	if err != nil {
@@ -187,9 +184,6 @@ func (h *Home) indexPath() string {
 
 // openIndex opens an index wherever possible. The caller holds opening.
 func (h *Home) openIndex(ctx context.Context, unused bool) (*index.Index, error) {
-	if unused || h.indexPath() == "" {
-		return h.openTemporary(ctx)
-	}
 	if h.kind.Room != nil {
 		r, err := h.kind.Room(ctx, h.store)
 		if err != nil {
@@ -198,6 +192,9 @@ func (h *Home) openIndex(ctx context.Context, unused bool) (*index.Index, error)
 		if r != nil {
 			return h.indexIn(r, false)
 		}
+	}
+	if unused || h.indexPath() == "" {
+		return h.openTemporary(ctx)
 	}
 	ix, err := h.openIndexAt(ctx, h.indexPath())
 	if cannotWrite(err) {
@@ -339,10 +336,9 @@ func (h *Home) cachedIndexes() (paths []string, err error) {
 	return paths, err
 }
 
-// dropIndexes makes all indexes forget what the sessions no longer say, and returns where those of
-// the home are. Files are deleted. An open index is not closed, because other goroutines may be
+// Files are deleted. An open index is not closed, because other goroutines may be
 // using it: it rebuilds itself on its next use.
-func (h *Home) dropIndexes(ctx context.Context) (had []string, err error) {
+func (h local) dropIndexes(ctx context.Context) (had []string, err error) {
 	if err := h.opening.LockContext(ctx); err != nil {
 		return nil, err
 	}

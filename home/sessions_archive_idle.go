@@ -51,7 +51,7 @@ func (h *Home) archiveAfter() time.Duration {
 func (h *Home) archiveIdle(ctx context.Context) {
 	after := h.archiveAfter()
 	archiver, ok := store.As[store.Archiver](h.store)
-	if after == 0 || !ok || h.remote != nil { // the other machine looks after its own home
+	if after == 0 || !ok { // a home on another machine is archived by its server
 		return
 	}
 	result := &ArchiveResult{}

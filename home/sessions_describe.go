@@ -64,7 +64,7 @@ func (c *Conversation) shortName(ctx context.Context) (string, error) {
 // subagents returns the sessions that tool calls of the conversation started: by the ids of
 // the calls, or else by the prompts in the calls.
 func (c *Conversation) subagents(ctx context.Context) (map[string]string, error) {
-	names, err := c.home.subagentNames(ctx, c.ID())
+	names, err := c.home.site.subagents(ctx, c.ID(), false)
 	if err != nil || len(names) == 0 {
 		return nil, err
 	}
@@ -78,14 +78,13 @@ func (c *Conversation) subagents(ctx context.Context) (map[string]string, error)
 	return started, err
 }
 
-// subagentNames lists the sessions that tool calls of a session started.
-func (h *Home) subagentNames(ctx context.Context, id string) ([]string, error) {
-	if h.remote != nil {
-		return h.listed(ctx, subagentsIn(id))
-	}
+func (h local) subagents(ctx context.Context, id string, build bool) ([]string, error) {
 	ix := h.builtIndex(ctx)
+	if ix == nil && build {
+		ix, _ = h.index(ctx)
+	}
 	if ix == nil {
-		return nil, ctx.Err() // without an index the conversation can still be read
+		return nil, ctx.Err() // without an index the conversation can still be read and written
 	}
 	return startedIn(ctx, ix, id)
 }
@@ -102,7 +101,7 @@ func startedIn(ctx context.Context, ix *index.Index, id string) ([]string, error
 // subagentsOf opens those sessions, to be read. They are written with the conversation, so
 // none may be missing: it builds the index if there is none.
 func (h *Home) subagentsOf(ctx context.Context, id string) ([]*session.Session, error) {
-	names, err := h.subagentsNamed(ctx, id)
+	names, err := h.site.subagents(ctx, id, true)
 	var sessions []*session.Session
 	for i := 0; i < len(names) && err == nil; i++ {
 		var s *session.Session
@@ -111,22 +110,6 @@ func (h *Home) subagentsOf(ctx context.Context, id string) ([]*session.Session, 
 		}
 	}
 	return sessions, err
-}
-
-func (h *Home) subagentsNamed(ctx context.Context, id string) ([]string, error) {
-	if h.remote != nil {
-		return h.listed(ctx, subagentsIn(id))
-	}
-	ix, err := h.index(ctx)
-	if err != nil {
-		return nil, ctx.Err() // without an index the conversation can still be written
-	}
-	return startedIn(ctx, ix, id)
-}
-
-// subagentsIn asks for the sessions that tool calls of a session started.
-func subagentsIn(id string) ListRequest {
-	return ListRequest{Parent: id, Relation: session.RelationSubagent, All: true, Links: true, Limit: -1}
 }
 
 // startedBy returns the call that started a subagent or, if its program does not record that,

@@ -61,7 +61,7 @@ func (s *Sessions) Resolve(ctx context.Context, r SessionRequest) (*ResolveResul
 }
 
 func (s *Sessions) resolve(ctx context.Context, r SessionRequest) (*ResolveResult, error) {
-	name, err := s.home.resolve(ctx, r.Session)
+	name, err := s.home.resolveHere(ctx, r.Session)
 	if err != nil {
 		return nil, err
 	}
@@ -72,12 +72,16 @@ func (h *Home) resolve(ctx context.Context, given string) (string, error) {
 	if given == "" {
 		return "", errNoName
 	}
-	if h.remote != nil {
-		found, err := h.Sessions.Resolve(ctx, SessionRequest{Session: given})
-		if err != nil {
-			return "", err
-		}
-		return found.Session, nil
+	found, err := h.Sessions.Resolve(ctx, SessionRequest{Session: given})
+	if err != nil {
+		return "", err
+	}
+	return found.Session, nil
+}
+
+func (h *Home) resolveHere(ctx context.Context, given string) (string, error) {
+	if given == "" {
+		return "", errNoName
 	}
 	if name, err := h.exactly(ctx, given); name != "" || err != nil {
 		return name, err
@@ -322,7 +326,6 @@ func (h *Home) resolveConversation(ctx context.Context, given string) (string, e
 	name, err := h.resolve(ctx, given)
 	_, isAmbiguous := errors.AsType[*AmbiguousError](err)
 	switch {
-	case h.remote != nil:
 	case errors.Is(err, session.ErrNotExist):
 		if lost, lostErr := h.resolveLost(ctx, given); lostErr == nil {
 			return lost, nil
@@ -514,31 +517,27 @@ func (s *Sessions) short(ctx context.Context, r SessionNamesRequest) (*NamesResu
 		names, err := store.Names(ctx, s.home.store)
 		return &NamesResult{render.ShortIDs(names)}, err
 	}
-	names, err := s.home.short(ctx, r.Sessions...)
-	return &NamesResult{names}, err
+	all := r.Sessions
+	if ix := s.home.builtIndex(ctx); ix != nil {
+		rivals, err := ix.Rivals(ctx, all...)
+		if err != nil {
+			return nil, err
+		}
+		all = append(rivals, all...)
+	}
+	names, short := render.ShortIDs(all), make(render.Names, len(r.Sessions))
+	for _, id := range r.Sessions {
+		short[id] = names[id]
+	}
+	return &NamesResult{short}, nil
 }
 
 func (h *Home) short(ctx context.Context, ids ...string) (render.Names, error) {
-	if h.remote != nil {
-		found, err := h.Sessions.Short(ctx, SessionNamesRequest{Sessions: ids})
-		if err != nil {
-			return nil, err
-		}
-		return found.Names, nil
+	found, err := h.Sessions.Short(ctx, SessionNamesRequest{Sessions: ids})
+	if err != nil {
+		return nil, err
 	}
-	all := ids
-	if ix := h.builtIndex(ctx); ix != nil {
-		rivals, err := ix.Rivals(ctx, ids...)
-		if err != nil {
-			return nil, err
-		}
-		all = append(rivals, ids...)
-	}
-	names, short := render.ShortIDs(all), make(render.Names, len(ids))
-	for _, id := range ids {
-		short[id] = names[id]
-	}
-	return short, nil
+	return found.Names, nil
 }
 
 // EntryNamesRequest asks what people can type for entries.

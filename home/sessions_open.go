@@ -193,9 +193,6 @@ func (h *Home) naming(ctx context.Context, missing string) ([]string, error) {
 // resolveLink is resolve for an operation on one session of a conversation. The id of one that is
 // missing means no other.
 func (h *Home) resolveLink(ctx context.Context, given string) (string, error) {
-	if h.remote != nil {
-		return h.resolve(ctx, given)
-	}
 	name, err := h.resolveConversation(ctx, given)
 	if err != nil {
 		return "", err

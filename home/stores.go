@@ -118,6 +118,7 @@ func (h *Home) openAt(ctx context.Context, at location) (err error) {
 	}
 	if h.kind, err = at.kind(); err == nil {
 		h.store, err = h.kind.Open(ctx, at.where, h.storeOptions())
+		h.own, h.site = lent{h.store}, local{h}
 	}
 	return err
 }

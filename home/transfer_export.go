@@ -14,7 +14,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/coppice-dev/coppice/index"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store/vfs"
 	"github.com/coppice-dev/coppice/transcript"
@@ -317,19 +316,7 @@ func (t *Transfer) ExportAll(ctx context.Context, r ExportAllRequest, send func(
 
 // conversations lists all conversations of the home, oldest first.
 func (h *Home) conversations(ctx context.Context) ([]string, error) {
-	if h.remote != nil {
-		return h.listed(ctx, ListRequest{Reverse: true, All: true, Limit: -1})
-	}
-	ix, err := h.index(ctx)
-	if err != nil {
-		return nil, err
-	}
-	list, _, err := ix.List(ctx, index.ListOptions{Limit: -1})
-	names := make([]string, len(list))
-	for i := range list {
-		names[i] = list[i].Name
-	}
-	return names, err
+	return h.listed(ctx, ListRequest{Reverse: true, All: true, Limit: -1})
 }
 
 // settle completes a request, or returns what is wrong with it.

@@ -91,12 +91,14 @@ func (t *Transfer) Import(ctx context.Context, r ImportRequest, in io.Reader, se
 	if err := errors.Join(err, st.Close()); err != nil || r.DryRun {
 		return result, err
 	}
-	if r.Watch > 0 || result.Entries == 0 || h.remote != nil {
+	if r.Watch > 0 || result.Entries == 0 {
 		return result, nil
 	}
 	// Update the index now, while the user is waiting for something slow anyway, and not
 	// when they next ask for a list.
-	_, err = h.index(ctx)
+	if _, err = h.index(ctx); err == errAway {
+		err = nil
+	}
 	return result, err
 }
 
@@ -143,7 +145,7 @@ func (t *Transfer) importWith(ctx context.Context, st store.Store, r ImportReque
 		Store: st, Options: session.Options{BlobThreshold: h.settings.blobThreshold()},
 		Ledger: transcript.LedgerOf(st), DryRun: r.DryRun, Again: r.Again,
 		DropDerived: func(ctx context.Context) error {
-			_, err := h.dropIndexes(ctx)
+			_, err := h.site.dropIndexes(ctx)
 			return err
 		},
 	}

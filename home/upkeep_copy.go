@@ -64,7 +64,7 @@ func Copy(ctx context.Context, r CopyRequest, o *Options) (*CopyResult, error) {
 	did, err := upkeep.Copy(ctx, from.store, to.store, upkeep.CopyRequest{
 		Sessions: names, Rooms: []string{transcript.LedgerRoom}, Progress: to.reporter(ctx),
 		DropIndex: func(ctx context.Context) error {
-			_, err := to.dropIndexes(ctx)
+			_, err := to.site.dropIndexes(ctx)
 			return err
 		},
 	})

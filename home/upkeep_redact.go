@@ -60,7 +60,7 @@ func (u *Upkeep) redact(ctx context.Context, r RedactRequest) (*upkeep.RedactRes
 	result, err := upkeep.Redact(ctx, h.store, upkeep.RedactRequest{
 		Sessions: names, Known: r.Known, Value: r.Value, Keep: r.Keep, Apply: r.Apply, Progress: h.reporter(ctx),
 		DropIndex: func(ctx context.Context) (bool, error) {
-			had, err := h.dropIndexes(ctx)
+			had, err := h.site.dropIndexes(ctx)
 			dropped = err == nil
 			return len(had) > 0, err
 		},
