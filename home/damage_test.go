@@ -127,7 +127,7 @@ func (v *victim) run() {
 		v.Fatalf("%s: archive: %v", v.harm, err)
 	}
 	v.check("archived", want, hidden)
-	if _, err := h.Sessions.Unarchive(v.Context(), home.UnarchiveRequest{Session: v.links[0]}); err != nil {
+	if _, err := h.Sessions.Unarchive(v.Context(), home.OpenRequest{Session: v.links[0]}); err != nil {
 		v.Fatal(err)
 	}
 	if _, err := h.Upkeep.Repair(v.Context(), home.RepairRequest{Session: name}); err != nil {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/coppice-dev/coppice/home"
 	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/transcript/bulk"
 )
 
 // TestNobodyWritesForTheEngine: what Coppice acts on is written by Coppice, whatever an append
@@ -103,7 +104,7 @@ func TestWhatIsImportedIsHistory(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 { // again is no conflict
-		must[*home.ImportResult](t)(h.Transfer.Import(t.Context(), home.ImportRequest{Paths: []string{path}}, nil, nil))
+		must[*bulk.Result](t)(h.Transfer.Import(t.Context(), home.ImportRequest{Paths: []string{path}}, nil, nil))
 	}
 	if got := waiting(); got != "" {
 		t.Errorf("%q is queued", got)

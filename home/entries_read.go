@@ -151,12 +151,6 @@ func lastOf[T any](list []T, n int) []T {
 	return list[max(len(list)-n, 0):]
 }
 
-// TreeRequest says which conversation's tree to read.
-type TreeRequest struct {
-	Session string `json:"session"`        // as a person names it: see Resolve
-	Link    bool   `json:"link,omitempty"` // only the session that is named
-}
-
 // TreeNode is an entry in a tree.
 type TreeNode struct {
 	ID        string    `json:"id"`
@@ -174,12 +168,12 @@ type TreeNode struct {
 
 // Tree sends every entry of a conversation with its place in the tree, parents before
 // children.
-func (e *Entries) Tree(ctx context.Context, r TreeRequest, send func(TreeNode) error) (*Streamed, error) {
+func (e *Entries) Tree(ctx context.Context, r OpenRequest, send func(TreeNode) error) (*Streamed, error) {
 	return follow(ctx, e.home, "entries.tree", r, send, e.tree)
 }
 
-func (e *Entries) tree(ctx context.Context, r TreeRequest, send func(TreeNode) error) (*Streamed, error) {
-	c, err := e.home.openFor(ctx, OpenRequest(r))
+func (e *Entries) tree(ctx context.Context, r OpenRequest, send func(TreeNode) error) (*Streamed, error) {
+	c, err := e.home.openFor(ctx, r)
 	if err != nil {
 		return nil, err
 	}

@@ -216,13 +216,10 @@ func listOperations() []*Operation {
 	}
 }
 
-// Nothing is the request of an operation that needs none.
-type Nothing struct{}
-
 // The rows of the table, by the shape of the method: see the package's comment.
 
 func none[G, T any](a Access, name, route, doc string, in func(*Home) *G, method func(*G, context.Context) (*T, error)) *Operation {
-	o := row[Nothing, T](a, name, route, doc)
+	o := row[struct{}, T](a, name, route, doc)
 	o.run = func(ctx context.Context, h *Home, _ any, _ io.Reader, _ func(any) error) (any, error) {
 		return orNil(method(in(h), ctx))
 	}

@@ -126,12 +126,6 @@ func (h *Home) stats(ctx context.Context) (map[string]store.Stat, error) {
 	return stats, err
 }
 
-// UnarchiveRequest says which conversation gets its plain files back.
-type UnarchiveRequest struct {
-	Session string `json:"session"`        // as a person names it: see Resolve
-	Link    bool   `json:"link,omitempty"` // only the session that is named
-}
-
 // Unarchived is a session that is a plain file again.
 type Unarchived struct {
 	ID   string `json:"id"`
@@ -146,11 +140,11 @@ type UnarchiveResult struct {
 
 // Unarchive brings back the plain files of a conversation. If an error interrupts it, it also
 // returns what was done until then.
-func (s *Sessions) Unarchive(ctx context.Context, r UnarchiveRequest) (*UnarchiveResult, error) {
+func (s *Sessions) Unarchive(ctx context.Context, r OpenRequest) (*UnarchiveResult, error) {
 	return call(ctx, s.home, "sessions.unarchive", r, s.unarchive)
 }
 
-func (s *Sessions) unarchive(ctx context.Context, r UnarchiveRequest) (*UnarchiveResult, error) {
+func (s *Sessions) unarchive(ctx context.Context, r OpenRequest) (*UnarchiveResult, error) {
 	h := s.home
 	archiver, ok := store.As[store.Archiver](h.store)
 	if !ok {

@@ -15,6 +15,7 @@ import (
 	"github.com/coppice-dev/coppice/internal/chaingen"
 	"github.com/coppice-dev/coppice/internal/soak"
 	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/transcript/bulk"
 )
 
 // longTalk makes a conversation of several sessions and returns their ids.
@@ -166,7 +167,7 @@ func TestChainComesBackFromItsExport(t *testing.T) {
 	h, dir := keptHome(t)
 	longTalk(t, h, dir)
 	const source = "../transcript/format/testdata/penguin"
-	must[*home.ImportResult](t)(h.Transfer.Import(t.Context(), home.ImportRequest{Paths: []string{source}}, nil, nil))
+	must[*bulk.Result](t)(h.Transfer.Import(t.Context(), home.ImportRequest{Paths: []string{source}}, nil, nil))
 	files := logsIn(t, dir)
 	for _, r := range backups {
 		to := filepath.Join(t.TempDir(), "export") + "/"
@@ -176,7 +177,7 @@ func TestChainComesBackFromItsExport(t *testing.T) {
 			t.Errorf("%s: %+v of %d sessions", r.Format, done, len(files))
 		}
 		other, otherDir := keptHome(t)
-		must[*home.ImportResult](t)(other.Transfer.Import(t.Context(), home.ImportRequest{Paths: []string{to}}, nil, nil))
+		must[*bulk.Result](t)(other.Transfer.Import(t.Context(), home.ImportRequest{Paths: []string{to}}, nil, nil))
 		if r.Format == home.ExportJSONL && !maps.Equal(files, logsIn(t, otherDir)) {
 			t.Error("the sessions are not the same")
 		}
@@ -194,7 +195,7 @@ func TestChainComesBackFromItsExport(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		again := must[*home.ImportResult](t)(other.Transfer.Import(t.Context(), home.ImportRequest{Paths: []string{source}}, nil, nil))
+		again := must[*bulk.Result](t)(other.Transfer.Import(t.Context(), home.ImportRequest{Paths: []string{source}}, nil, nil))
 		if again.Entries > 0 {
 			t.Errorf("%s: the source brings %d entries again", r.Format, again.Entries)
 		}

@@ -127,7 +127,7 @@ func TestSuggestedTagsBeginWithThoseOfOthers(t *testing.T) {
 	must[*home.CreateResult](t)(h.Sessions.Create(t.Context(), home.CreateRequest{Tags: []string{"kohlrabi"}}))
 	begin(t, h, "nothing of the kind")
 	id, _ := begin(t, h, "zebras and kohlrabi, zebras and zeppelins", "kohlrabi")
-	got := must[*home.SuggestTagsResult](t)(h.Sessions.SuggestTags(t.Context(), home.SuggestTagsRequest{Session: id}))
+	got := must[*home.SuggestTagsResult](t)(h.Sessions.SuggestTags(t.Context(), home.SessionRequest{Session: id}))
 	if len(got.Suggested) == 0 || got.Suggested[0] != "kohlrabi" || slices.Contains(got.Suggested, "and") {
 		t.Errorf("suggested %q, want kohlrabi first, and no common words", got.Suggested)
 	}

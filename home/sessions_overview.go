@@ -44,7 +44,7 @@ func (s *Sessions) overview(ctx context.Context) (*Overview, error) {
 
 // KnownProgram is what a program keeps on this machine.
 type KnownProgram struct {
-	Program
+	discover.Program
 	New int `json:"new"` // the files that are not in the home, or have changed since
 }
 

@@ -152,11 +152,6 @@ func changeTags(links []*Conversation, add, remove []string) (entry string, err 
 	return entry, nil
 }
 
-// SuggestTagsRequest asks for words that would make good tags.
-type SuggestTagsRequest struct {
-	Session string `json:"session"` // as a person names it: see Resolve
-}
-
 // SuggestTagsResult has words that would make good tags.
 type SuggestTagsResult struct {
 	Session   string   `json:"session"`
@@ -167,11 +162,11 @@ const maxSuggested = 8
 
 // SuggestTags returns words that distinguish a conversation from others and are not
 // among its tags. Words that are already tags of others come first.
-func (s *Sessions) SuggestTags(ctx context.Context, r SuggestTagsRequest) (*SuggestTagsResult, error) {
+func (s *Sessions) SuggestTags(ctx context.Context, r SessionRequest) (*SuggestTagsResult, error) {
 	return call(ctx, s.home, "sessions.suggest_tags", r, s.suggestTags)
 }
 
-func (s *Sessions) suggestTags(ctx context.Context, r SuggestTagsRequest) (*SuggestTagsResult, error) {
+func (s *Sessions) suggestTags(ctx context.Context, r SessionRequest) (*SuggestTagsResult, error) {
 	found, known, unknown, err := s.home.suggestTags(ctx, r.Session)
 	if err != nil {
 		return nil, err

@@ -36,7 +36,7 @@ func call[R, T any](ctx context.Context, h *Home, op string, r R, here func(cont
 }
 
 func ask[T any](ctx context.Context, h *Home, op string, here func(context.Context) (*T, error)) (*T, error) {
-	return perform(ctx, h, op, &Nothing{}, nil, func() (*T, error) { return here(ctx) })
+	return perform(ctx, h, op, &struct{}{}, nil, func() (*T, error) { return here(ctx) })
 }
 
 func follow[R, E, T any](ctx context.Context, h *Home, op string, r R, send func(E) error, here func(context.Context, R, func(E) error) (*T, error)) (*T, error) {

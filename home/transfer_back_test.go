@@ -17,6 +17,7 @@ import (
 	"github.com/coppice-dev/coppice/internal/soak"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/transcript"
+	"github.com/coppice-dev/coppice/transcript/bulk"
 	"github.com/coppice-dev/coppice/upkeep"
 )
 
@@ -35,7 +36,7 @@ func (h *house) export(name, dir string, r home.ExportRequest) string {
 }
 
 // bring imports files of ours, of which nothing may be wrong.
-func (h *house) bring(paths ...string) *home.ImportResult {
+func (h *house) bring(paths ...string) *bulk.Result {
 	h.Helper()
 	r, err := h.Transfer.Import(h.Context(), home.ImportRequest{Paths: paths}, nil, nil)
 	if err != nil || r.IsPartial() || len(r.ByFormat) != 1 || r.ByFormat[0].Format != home.FormatCoppice {

@@ -41,24 +41,10 @@ type ImportRequest struct {
 // ImportEvent is what an import sends: first, with All, what was found on the machine; then
 // the outcome of each file, when its sessions are durable.
 type ImportEvent struct {
-	Programs []Program     `json:"programs,omitzero"` // what All found; nil in other events
-	File     *ImportedFile `json:"file,omitempty"`
-	Error    *ErrorInfo    `json:"error,omitempty"` // why the file could not be read
+	Programs []discover.Program `json:"programs,omitzero"` // what All found; nil in other events
+	File     *bulk.File         `json:"file,omitempty"`
+	Error    *ErrorInfo         `json:"error,omitempty"` // why the file could not be read
 }
-
-type (
-	// ImportResult is the outcome of an import: totals, totals per format, and the files
-	// that could not be read.
-	ImportResult = bulk.Result
-	// ImportTotal is the outcome of several files.
-	ImportTotal = bulk.Total
-	// ImportedFile is the outcome of one file.
-	ImportedFile = bulk.File
-	// ImportedSession is the outcome of one conversation in a file.
-	ImportedSession = transcript.SessionReport
-	// Program is what a program keeps on this machine.
-	Program = discover.Program
-)
 
 // ErrNoFormat means that the content of a file has no known format.
 var ErrNoFormat = bulk.ErrNoFormat
@@ -66,14 +52,14 @@ var ErrNoFormat = bulk.ErrNoFormat
 // Import imports conversations of other programs. Importing again adds only what is
 // new. The index is up to date when Import returns, unless the context ended: then it
 // returns the context's error together with what was done until then. Files that could
-// not be read are not an error: see ImportResult.IsPartial.
-func (t *Transfer) Import(ctx context.Context, r ImportRequest, in io.Reader, send func(ImportEvent) error) (*ImportResult, error) {
+// not be read are not an error: see bulk.Result.IsPartial.
+func (t *Transfer) Import(ctx context.Context, r ImportRequest, in io.Reader, send func(ImportEvent) error) (*bulk.Result, error) {
 	if err := t.home.checkOpen("transfer.import"); err != nil {
 		return nil, err
 	}
 	h := t.home
 	if err := r.check(); err != nil {
-		return &ImportResult{}, err
+		return &bulk.Result{}, err
 	}
 	if !r.DryRun {
 		h.beforeWriting(ctx)
@@ -82,10 +68,10 @@ func (t *Transfer) Import(ctx context.Context, r ImportRequest, in io.Reader, se
 	// closed, and they are closed before they are reported.
 	st, err := h.openLazily(ctx)
 	if err != nil {
-		return &ImportResult{}, err
+		return &bulk.Result{}, err
 	}
 	if err := canImport(ctx, st, r.DryRun); err != nil {
-		return &ImportResult{}, errors.Join(err, st.Close())
+		return &bulk.Result{}, errors.Join(err, st.Close())
 	}
 	result, err := t.importWith(ctx, st, r, in, send)
 	if err := errors.Join(err, st.Close()); err != nil || r.DryRun {
@@ -139,7 +125,7 @@ func canImport(ctx context.Context, st store.Store, dryRun bool) error {
 	return &session.Error{Op: "import into", Path: st.Where(), Err: err, Hint: "the directory of the sessions cannot be written: choose another one"}
 }
 
-func (t *Transfer) importWith(ctx context.Context, st store.Store, r ImportRequest, in io.Reader, send func(ImportEvent) error) (*ImportResult, error) {
+func (t *Transfer) importWith(ctx context.Context, st store.Store, r ImportRequest, in io.Reader, send func(ImportEvent) error) (*bulk.Result, error) {
 	h := t.home
 	im := &transcript.Importer{
 		Store: st, Options: session.Options{BlobThreshold: h.settings.blobThreshold()},
@@ -160,7 +146,7 @@ func (t *Transfer) importWith(ctx context.Context, st store.Store, r ImportReque
 	}
 	req := bulk.Request{Format: transcript.Named(r.Format), Own: h.ownFormat(st, &r), Stdin: in}
 	if send != nil {
-		req.Each = func(f *ImportedFile, err error) error { return send(ImportEvent{File: f, Error: described(err)}) }
+		req.Each = func(f *bulk.File, err error) error { return send(ImportEvent{File: f, Error: described(err)}) }
 	}
 	sources := func() ([]discover.Source, error) { return r.sources(h.settings.machine()) }
 	if r.Watch > 0 {
@@ -175,11 +161,11 @@ func (t *Transfer) importWith(ctx context.Context, st store.Store, r ImportReque
 	}
 	var err error
 	if req.Sources, err = sources(); err != nil {
-		return &ImportResult{}, err
+		return &bulk.Result{}, err
 	}
 	if r.All && send != nil {
 		if err := send(ImportEvent{Programs: orEmpty(discover.ByProgram(req.Sources))}); err != nil {
-			return &ImportResult{}, err
+			return &bulk.Result{}, err
 		}
 	}
 	report := h.progress(ctx, "importing")

@@ -32,7 +32,7 @@ func (h *Home) ownFormat(st store.Store, r *ImportRequest) *bulk.Own {
 	return &bulk.Own{
 		Name: FormatCoppice, Title: "Coppice", Only: r.Format == FormatCoppice,
 		Detect: func(f *transcript.File) bool { return formOf(f) != ownNone },
-		Import: func(ctx context.Context, from *transcript.File, to *ImportedFile) error {
+		Import: func(ctx context.Context, from *transcript.File, to *bulk.File) error {
 			one.Lock()
 			defer one.Unlock()
 			return h.importSession(ctx, st, r, from, to)
@@ -42,7 +42,7 @@ func (h *Home) ownFormat(st store.Store, r *ImportRequest) *bulk.Own {
 
 // importSession copies a session file of ours into the store. The session and its entries
 // keep their ids. As in every import, what must not be in the store is removed on the way.
-func (h *Home) importSession(ctx context.Context, st store.Store, r *ImportRequest, f *transcript.File, to *ImportedFile) (err error) {
+func (h *Home) importSession(ctx context.Context, st store.Store, r *ImportRequest, f *transcript.File, to *bulk.File) (err error) {
 	fail := func(err error, hint string) error {
 		return &session.Error{Op: "import", Path: f.Path, Err: err, Hint: hint}
 	}
@@ -69,7 +69,7 @@ func (h *Home) importSession(ctx context.Context, st store.Store, r *ImportReque
 		}
 	}
 	name, _ := copied.Name()
-	found := ImportedSession{
+	found := transcript.SessionReport{
 		ID: copied.ID(), Key: copied.Header().Key, Title: name, Fidelity: []transcript.Fidelity{},
 		ProblemCount: len(own.problems), Problems: own.problems[:min(len(own.problems), maxOwnProblems)],
 	}

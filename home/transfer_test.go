@@ -17,6 +17,7 @@ import (
 	"github.com/coppice-dev/coppice/index"
 	"github.com/coppice-dev/coppice/index/sqlite"
 	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/transcript/discover"
 )
 
 // claudeCode is a conversation of Claude Code with one prompt.
@@ -138,7 +139,7 @@ func TestImportFindsWhatProgramsKeep(t *testing.T) {
 	h := newHouse(t)
 	user := h.env["HOME"]
 	writeText(t, filepath.Join(user, ".claude", "projects", "-w", "00000001-4d57-4a54-9be1-3f6b1b2f6f10.jsonl"), claudeCode(1, "hello"))
-	var found []home.Program
+	var found []discover.Program
 	r, err := h.Transfer.Import(t.Context(), home.ImportRequest{All: true}, nil, func(e home.ImportEvent) error {
 		if e.File == nil {
 			found = e.Programs

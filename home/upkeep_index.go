@@ -6,15 +6,12 @@ import (
 	"github.com/coppice-dev/coppice/index"
 )
 
-// IndexStatus is the state of the index: where it is, and what it holds.
-type IndexStatus = index.Status
-
 // IndexStatus brings the index up to date and returns what it holds.
-func (u *Upkeep) IndexStatus(ctx context.Context) (*IndexStatus, error) {
+func (u *Upkeep) IndexStatus(ctx context.Context) (*index.Status, error) {
 	return ask(ctx, u.home, "upkeep.index_status", u.indexStatus)
 }
 
-func (u *Upkeep) indexStatus(ctx context.Context) (*IndexStatus, error) {
+func (u *Upkeep) indexStatus(ctx context.Context) (*index.Status, error) {
 	ix, err := u.home.index(ctx)
 	if err != nil {
 		return nil, err

@@ -71,7 +71,7 @@ func TestArchiveGoesByActivity(t *testing.T) {
 	if err != nil || len(again.Sessions) != 1 || !again.Sessions[0].Already {
 		t.Errorf("archiving it again: %+v, %v", again, err)
 	}
-	plain, err := h.Sessions.Unarchive(t.Context(), home.UnarchiveRequest{Session: "old"})
+	plain, err := h.Sessions.Unarchive(t.Context(), home.OpenRequest{Session: "old"})
 	if err != nil || len(plain.Sessions) != 1 || plain.Sessions[0].Path != filepath.Join(dir, "old.jsonl") {
 		t.Errorf("%+v, %v", plain, err)
 	}

@@ -118,7 +118,7 @@ func (a *app) sumUp(done int, failed []error) error {
 // unarchiveCommand is rarely needed, because the first append does the same. It is for people
 // who want to read or copy the plain file with other tools.
 func unarchiveCommand(a *app) *cobra.Command {
-	var r home.UnarchiveRequest
+	var r home.OpenRequest
 	cmd := &cobra.Command{
 		Use:   "unarchive ID…",
 		Short: "Uncompress archived sessions",
@@ -135,7 +135,7 @@ func unarchiveCommand(a *app) *cobra.Command {
 
 // runUnarchive prints what came back before it reports what did not: a conversation of several
 // sessions may be half done.
-func (a *app) runUnarchive(ctx context.Context, h *home.Home, r home.UnarchiveRequest) error {
+func (a *app) runUnarchive(ctx context.Context, h *home.Home, r home.OpenRequest) error {
 	result, err := h.Sessions.Unarchive(ctx, r)
 	if result == nil {
 		return err

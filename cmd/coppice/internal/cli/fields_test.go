@@ -49,12 +49,12 @@ var requestsOf = map[string][]any{
 	"search":        {home.FindRequest{}},
 	"show":          {home.OpenRequest{}, home.PathRequest{}, home.RawRequest{}},
 	"stats":         {home.StatsRequest{}},
-	"tag":           {home.TagRequest{}, home.AutoTagRequest{}, home.SuggestTagsRequest{}},
+	"tag":           {home.TagRequest{}, home.AutoTagRequest{}, home.SessionRequest{}},
 	"trash empty":   {home.EmptyTrashRequest{}},
 	"trash ls":      {home.TrashRequest{}},
 	"trash restore": {home.RestoreRequest{}},
-	"tree":          {home.TreeRequest{}},
-	"unarchive":     {home.UnarchiveRequest{}},
+	"tree":          {home.OpenRequest{}},
+	"unarchive":     {home.OpenRequest{}},
 	"completion":    {home.SuggestRequest{}, home.EntryNamesRequest{}}, // what is typed, and what is shown
 }
 

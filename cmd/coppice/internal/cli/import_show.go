@@ -10,6 +10,9 @@ import (
 
 	"github.com/coppice-dev/coppice/home"
 	"github.com/coppice-dev/coppice/render"
+	"github.com/coppice-dev/coppice/transcript"
+	"github.com/coppice-dev/coppice/transcript/bulk"
+	"github.com/coppice-dev/coppice/transcript/discover"
 )
 
 // importPrinter shows what becomes of an import.
@@ -40,7 +43,7 @@ func (p *importPrinter) hear(e home.ImportEvent) error {
 }
 
 // found lists what known programs keep on the machine.
-func (p *importPrinter) found(programs []home.Program) {
+func (p *importPrinter) found(programs []discover.Program) {
 	if len(programs) == 0 {
 		var titles []string
 		for _, f := range home.Formats() {
@@ -57,7 +60,7 @@ func (p *importPrinter) found(programs []home.Program) {
 
 // each shows what became of a file: to a program as one object, to a person only
 // if they asked for details, or wait for something to happen.
-func (p *importPrinter) each(f *home.ImportedFile, failed *home.ErrorInfo) error {
+func (p *importPrinter) each(f *bulk.File, failed *home.ErrorInfo) error {
 	if p.app.flags.json {
 		return p.printJSON(f)
 	}
@@ -86,7 +89,7 @@ func (p *importPrinter) each(f *home.ImportedFile, failed *home.ErrorInfo) error
 
 // sessions prints a line for each session that has something new, and with -v how
 // faithful its entries are.
-func (p *importPrinter) sessions(f *home.ImportedFile) error {
+func (p *importPrinter) sessions(f *bulk.File) error {
 	for i := range f.Sessions {
 		s := &f.Sessions[i]
 		if s.New > 0 {
@@ -108,7 +111,7 @@ func (p *importPrinter) sessions(f *home.ImportedFile) error {
 
 // sayFidelity says what became of the records of a session, for -v: it is what one needs to
 // decide whether to trust an import.
-func (p *importPrinter) sayFidelity(path string, s *home.ImportedSession) {
+func (p *importPrinter) sayFidelity(path string, s *transcript.SessionReport) {
 	state := "an existing session"
 	if s.Created {
 		state = "a new session"
@@ -138,7 +141,7 @@ func atLine(n int64) string {
 
 // result prints what became of everything: a line for each program, then what went
 // wrong, then the sum.
-func (p *importPrinter) result(r *home.ImportResult, interrupted bool) error {
+func (p *importPrinter) result(r *bulk.Result, interrupted bool) error {
 	if r.Files == 0 && len(r.Failures) == 0 && !interrupted && !p.flags.watch && !p.flags.All {
 		p.say("no transcripts there")
 		return nil
@@ -188,7 +191,7 @@ func (p *importPrinter) sayFailure(failed *home.ErrorInfo) {
 }
 
 // programs prints a line for each program. Details and JSON have it all already.
-func (p *importPrinter) programs(r *home.ImportResult) error {
+func (p *importPrinter) programs(r *bulk.Result) error {
 	if p.app.flags.json || p.flags.verbose || p.flags.watch {
 		return nil
 	}
@@ -204,7 +207,7 @@ func (p *importPrinter) programs(r *home.ImportResult) error {
 }
 
 // sayTotal is the receipt.
-func (p *importPrinter) sayTotal(r *home.ImportTotal, interrupted bool) {
+func (p *importPrinter) sayTotal(r *bulk.Total, interrupted bool) {
 	verb := "imported"
 	switch {
 	case p.flags.DryRun:

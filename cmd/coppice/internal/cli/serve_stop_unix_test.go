@@ -19,6 +19,7 @@ import (
 
 	"github.com/coppice-dev/coppice/home"
 	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/transcript/bulk"
 )
 
 // heard is a stream of server-sent events, as far as it was read.
@@ -242,7 +243,7 @@ func (k *killable) beginImport(t *testing.T) *beganImport {
 		defer resp.Body.Close()
 		text, err := io.ReadAll(resp.Body)
 		lines := strings.Split(strings.TrimSpace(string(text)), "\n")
-		var last struct{ Result home.ImportResult }
+		var last struct{ Result bulk.Result }
 		if json.Unmarshal([]byte(lines[len(lines)-1]), &last) != nil || last.Result.Sessions != 1 {
 			err = fmt.Errorf("%s %s, %w", resp.Status, text, err)
 		}

@@ -117,7 +117,7 @@ func (a *app) tag(ctx context.Context, h *home.Home, f *tagFlags) error {
 	case f.listsAll():
 		return a.listTags(ctx, h)
 	case f.suggest: // words that set a session apart, and that are not its tags
-		words, err := h.Sessions.SuggestTags(ctx, home.SuggestTagsRequest{Session: f.one.Session})
+		words, err := h.Sessions.SuggestTags(ctx, home.SessionRequest{Session: f.one.Session})
 		if err != nil || a.flags.json {
 			return a.asJSON(words, err)
 		}

@@ -41,7 +41,7 @@ func treeCommand(a *app) *cobra.Command {
 // parse.
 func (a *app) tree(ctx context.Context, h *home.Home, id string, f *treeFlags) error {
 	if a.flags.json {
-		_, err := h.Entries.Tree(ctx, home.TreeRequest{Session: id, Link: f.link}, func(n home.TreeNode) error { return a.printJSON(n) })
+		_, err := h.Entries.Tree(ctx, home.OpenRequest{Session: id, Link: f.link}, func(n home.TreeNode) error { return a.printJSON(n) })
 		return err
 	}
 	r := home.OpenRequest{Session: id, Link: f.link}
