@@ -85,7 +85,7 @@ type (
 
 // Open opens a home. where is a directory, a file: URL, a postgres: URL (see package
 // store/postgres), "mem:" for a home in memory that ends with Close, or "" for what the settings
-// say. Opening writes nothing, so a read-only
+// say. What it is kept in must be registered: see Parts. Opening writes nothing, so a read-only
 // home can be read.
 func Open(ctx context.Context, where string, o *Options) (*Home, error) {
 	h, err := prepare(o)
@@ -99,7 +99,6 @@ func Open(ctx context.Context, where string, o *Options) (*Home, error) {
 	if err := h.openAt(ctx, at); err != nil {
 		return nil, err
 	}
-	h.begin(ctx)
 	return h, nil
 }
 

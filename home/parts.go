@@ -111,7 +111,7 @@ func Register(p Parts) {
 	if p.Index != nil {
 		parts.Index = p.Index
 	}
-	parts.Stores = append(parts.Stores, p.Stores...)
+	parts.Stores = append(slices.Clone(p.Stores), parts.Stores...)
 	if p.Counter != nil {
 		parts.Counter, parts.CounterNamed = p.Counter, p.CounterNamed
 	}

@@ -1,6 +1,7 @@
 package home
 
 import (
+	"context"
 	"errors"
 	"path/filepath"
 	"slices"
@@ -8,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store"
+	"github.com/coppice-dev/coppice/store/memory"
 )
 
 // A program that only has homes in directories and in memory keeps sessions and reads them. What
@@ -52,5 +55,36 @@ func TestWithoutParts(t *testing.T) {
 		if !errors.As(err, &e) || !strings.Contains(e.Err.Error(), "built without "+what) || !strings.Contains(e.Hint, "home/all") {
 			t.Errorf("%s: %v", what, err)
 		}
+	}
+}
+
+// A program may have a kind of its own, and its own kind of what is there already. Not parallel: it
+// changes what the program has.
+func TestOwnKindOfStore(t *testing.T) {
+	had := parts
+	t.Cleanup(func() { parts = had })
+	var opened []string
+	open := func(_ context.Context, where string, o StoreOptions) (store.Store, error) {
+		opened = append(opened, where)
+		return memory.New(&memory.Options{MaxLogs: o.Limits.Logs}), nil
+	}
+	Register(Parts{Stores: []StoreKind{{Schemes: []string{"shelf", "mem"}, Open: open}}})
+	for _, where := range []string{"shelf://attic/left", "mem:"} {
+		h, err := Open(t.Context(), where, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := h.Sessions.Create(t.Context(), CreateRequest{}); err != nil {
+			t.Error(err)
+		}
+		if list, err := h.Sessions.List(t.Context(), ListRequest{}); err != nil || len(list.Sessions) != 1 {
+			t.Errorf("%s: the list is %+v, %v", where, list, err)
+		}
+		if err := h.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if want := []string{"shelf://attic/left", "mem:"}; !slices.Equal(opened, want) {
+		t.Errorf("opened %q, want %q", opened, want)
 	}
 }

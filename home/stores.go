@@ -116,11 +116,15 @@ func (h *Home) openAt(ctx context.Context, at location) (err error) {
 			Hint: "check the path; to create a home there, a program sets home.Options.Create",
 		}
 	}
-	if h.kind, err = at.kind(); err == nil {
-		h.store, err = h.kind.Open(ctx, at.where, h.storeOptions())
-		h.own, h.site = lent{h.store}, local{h}
+	if h.kind, err = at.kind(); err != nil {
+		return err
 	}
-	return err
+	if h.store, err = h.kind.Open(ctx, at.where, h.storeOptions()); err != nil {
+		return err
+	}
+	h.own, h.site = lent{h.store}, local{h}
+	h.begin(ctx)
+	return nil
 }
 
 // kind returns the kind of stores that a location is for.

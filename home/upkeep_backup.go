@@ -2,7 +2,6 @@ package home
 
 import (
 	"context"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -81,7 +80,10 @@ type BackupContents struct {
 // result and a *backup.DamagedError, whose kind is KindCorrupt. Only Progress of the options
 // is used.
 func VerifyBackup(ctx context.Context, r VerifyBackupRequest, o *Options) (*BackupContents, error) {
-	h := &Home{opts: optionsOf(o)}
+	h := &Home{}
+	if o != nil {
+		h.opts = *o
+	}
 	path := realPath(r.Path)
 	c, err := backup.Verify(ctx, backup.VerifyRequest{Path: path, Progress: h.progress(ctx, "verifying")})
 	if c == nil {
@@ -118,12 +120,9 @@ type RestoreBackupResult struct {
 // all of it is on the disk. A backup that is damaged is refused with a *backup.DamagedError,
 // unless the request has Partial: then the error is ErrPartial.
 func RestoreBackup(ctx context.Context, where string, r RestoreBackupRequest, o *Options) (*RestoreBackupResult, error) {
-	h := &Home{opts: optionsOf(o)}
-	if h.settings = h.opts.Settings; h.settings == nil {
-		var err error
-		if h.settings, err = LoadSettings(os.Getenv); err != nil {
-			return nil, err
-		}
+	h, err := prepare(o)
+	if err != nil {
+		return nil, err
 	}
 	at, err := h.settings.locate(where)
 	if err == nil && at.scheme != inFiles {
@@ -141,11 +140,4 @@ func RestoreBackup(ctx context.Context, where string, r RestoreBackupRequest, o 
 		err = ErrPartial
 	}
 	return &RestoreBackupResult{dir, from, c.Created, c.Sessions, c.Files, c.Size, c.Damaged}, err
-}
-
-func optionsOf(o *Options) Options {
-	if o == nil {
-		return Options{}
-	}
-	return *o
 }

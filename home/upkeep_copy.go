@@ -99,6 +99,5 @@ func openToCopy(ctx context.Context, op, where string, o *Options, create bool) 
 		}
 		return nil, err
 	}
-	h.begin(ctx)
 	return h, nil
 }
