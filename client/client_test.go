@@ -25,6 +25,7 @@ import (
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/upkeep"
+	"github.com/coppice-dev/coppice/transcript/bulk"
 )
 
 const token = "cpk_right"
@@ -291,7 +292,7 @@ func TestRedactedThereDuringAnImport(t *testing.T) {
 	defer proxy.Close()
 	here := open(t, proxy.URL)
 	file := filepath.Join("..", "transcript", "format", "testdata", "qwen", "agent.jsonl")
-	done := must[*home.ImportResult](t)(here.Transfer.Import(t.Context(), home.ImportRequest{Paths: []string{file}}, nil, func(e home.ImportEvent) error {
+	done := must[*bulk.Result](t)(here.Transfer.Import(t.Context(), home.ImportRequest{Paths: []string{file}}, nil, func(e home.ImportEvent) error {
 		if e.Error != nil {
 			t.Errorf("import: %+v", e.Error)
 		}

@@ -110,6 +110,13 @@ func (a away) dropIndexes(ctx context.Context) ([]string, error) {
 
 func (a away) finishRedaction(context.Context) (*clean.Receipt, error) { return nil, nil }
 
+func (a away) redactKnown() func(context.Context, []string) error {
+	return func(ctx context.Context, sessions []string) error {
+		_, err := a.Upkeep.Redact(ctx, RedactRequest{Sessions: sessions, Link: true, Known: true, Apply: true})
+		return err
+	}
+}
+
 // fromHere prepares a request for another machine. There "." is another directory, and JSON
 // can only hold text in UTF-8.
 func (h *Home) fromHere(ctx context.Context, request any) error {

@@ -336,7 +336,7 @@ func (h *Home) cachedIndexes() (paths []string, err error) {
 	return paths, err
 }
 
-// Files are deleted. An open index is not closed, because other goroutines may be
+// dropIndexes deletes the files. An open index is not closed, because other goroutines may be
 // using it: it rebuilds itself on its next use.
 func (h local) dropIndexes(ctx context.Context) (had []string, err error) {
 	if err := h.opening.LockContext(ctx); err != nil {

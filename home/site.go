@@ -24,6 +24,9 @@ type site interface {
 	dropIndexes(ctx context.Context) (had []string, err error)
 	// finishRedaction finishes a redaction that was interrupted, if there is one.
 	finishRedaction(ctx context.Context) (*clean.Receipt, error)
+	// redactKnown returns what takes out of sessions what was redacted in the home before, for
+	// transcript.Importer.Elsewhere. It is nil where an importer can do so itself.
+	redactKnown() func(ctx context.Context, sessions []string) error
 }
 
 // Every operation that needs the index, or that should be one step for other readers of
@@ -83,6 +86,8 @@ func (h local) perform(_ context.Context, _ string, _ any, _ func(any) error, he
 func (h *Home) Changes(ctx context.Context, changed func()) error {
 	return h.site.changes(ctx, changed)
 }
+
+func (h local) redactKnown() func(context.Context, []string) error { return nil }
 
 func (h local) changes(ctx context.Context, changed func()) error {
 	for name, err := range store.Watch(ctx, h.store) {

@@ -134,12 +134,7 @@ func (t *Transfer) importWith(ctx context.Context, st store.Store, r ImportReque
 			_, err := h.site.dropIndexes(ctx)
 			return err
 		},
-	}
-	if h.remote != nil {
-		im.Elsewhere = func(ctx context.Context, sessions []string) error {
-			_, err := h.Upkeep.Redact(ctx, RedactRequest{Sessions: sessions, Link: true, Known: true, Apply: true})
-			return err
-		}
+		Elsewhere: h.site.redactKnown(),
 	}
 	if r.Redact || h.settings.redacts() {
 		im.Clean = transcript.Redact
