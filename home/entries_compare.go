@@ -119,30 +119,44 @@ func saidByBoth(a, b *session.Session) (func(session.Entry) bool, error) {
 	return said, errors.Join(errA, errB, remarkErrA, remarkErrB, labelErrA, labelErrB)
 }
 
-// pathOf returns the path to the entry that a person named, without what the entries say: most
-// of a long path is shared.
-func pathOf(c *Conversation, given string) (id string, path []session.Entry, err error) {
+// pathOf returns the ids of the path to the entry that a person named. Most of a long path is
+// shared, so none of it is read yet.
+func pathOf(c *Conversation, given string) (id string, path []string, err error) {
 	if id, err = c.Resolve(given); err == nil {
-		path, err = c.OutlinePath(id)
+		path, err = pathIDs(c.Session, id)
 	}
 	return id, path, err
 }
 
-// readOnly reads what only one path has, but for what both sessions say.
-func readOnly(c *Conversation, only []session.Entry, said func(session.Entry) bool) ([]session.Entry, error) {
-	ids := make([]string, len(only))
-	for i := range only {
-		ids[i] = only[i].ID
+// pathIDs returns the ids of the entries from the root to one.
+func pathIDs(s *session.Session, id string) ([]string, error) {
+	shape, err := s.Shape()
+	if err != nil {
+		return nil, err
 	}
-	entries, at := []session.Entry{}, 0
-	for e, err := range c.Each(ids...) {
+	var ids []string
+	for _, n := range shape.Path(shape.Index(id)) {
+		ids = append(ids, shape.ID(n))
+	}
+	return ids, nil
+}
+
+// readOnly reads what only one path has, but for what both sessions say.
+func readOnly(c *Conversation, only []string, said func(session.Entry) bool) ([]session.Entry, error) {
+	shape, err := c.Shape()
+	if err != nil {
+		return nil, err
+	}
+	numbers := make([]int32, len(only))
+	for i, id := range only {
+		numbers[i] = shape.Index(id)
+	}
+	entries := []session.Entry{}
+	for e, err := range shape.Entries(numbers) {
 		if err != nil {
 			return nil, err
 		}
-		if e.Type == session.TypeGap {
-			e.ParentID = only[at].ParentID
-		}
-		if at++; !said(e) {
+		if !said(e) {
 			entries = append(entries, e)
 		}
 	}

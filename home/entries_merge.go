@@ -99,8 +99,8 @@ func resolveBranch(c *Conversation, r MergeRequest) (from string, picks []string
 // checkMerge refuses to merge a branch into itself, because the model is sent all of it
 // already. An entry that does not exist is left to the session.
 func checkMerge(c *Conversation, leaf, from string) error {
-	path, err := c.OutlinePath(leaf)
-	if err != nil || !slices.ContainsFunc(path, func(e session.Entry) bool { return e.ID == from }) {
+	path, err := pathIDs(c.Session, leaf)
+	if err != nil || !slices.Contains(path, from) {
 		return err
 	}
 	return &session.Error{
@@ -154,7 +154,7 @@ func (b *brought) merge(ctx context.Context, c, other *Conversation, r MergeRequ
 	if err != nil {
 		return nil, err
 	}
-	path, err := other.PathTo(from)
+	path, err := session.Forward(other.Path(from))
 	if err != nil {
 		return nil, err
 	}

@@ -127,7 +127,7 @@ func TestABackupOfAnImportComesBack(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer c.Close()
-		path, err := c.PathTo("")
+		path, err := session.Forward(c.Path(""))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -209,7 +209,7 @@ func (h *house) grow(random *rand.Rand) string {
 			must(err)
 			ids = append(ids, id)
 		case 4:
-			if path, err := s.PathTo(""); err == nil && len(path) > 0 {
+			if path, err := session.Forward(s.Path("")); err == nil && len(path) > 0 {
 				_, _ = s.AppendCompaction("so far", path[len(path)-1].ID, 5) // where that is allowed
 			}
 		case 5:
@@ -250,14 +250,14 @@ func TestASessionThatGrewIsImportedBesideItsContinuation(t *testing.T) {
 			t.Parallel()
 			h := newHouseInFiles(t)
 			first := h.say(session.Header{ID: "first"}, "one", "two")
-			path := must[[]session.Entry](t)(first.PathTo(""))
+			path := must[[]session.Entry](t)(session.Forward(first.Path("")))
 			next := must[*session.Session](t)(first.Continue(path...))
 			must[string](t)(next.AppendMessage(session.RoleUser, []session.Content{session.Text("three")}))
 			link := next.ID()
 			mustClose(t, next)
-			small := readText(t, first.Path())
+			small := readText(t, first.File())
 			must[string](t)(first.AppendMessage(session.RoleUser, []session.Content{session.Text("a word more")}))
-			grown := writeText(t, filepath.Join(t.TempDir(), "grown.jsonl"), readText(t, first.Path()))
+			grown := writeText(t, filepath.Join(t.TempDir(), "grown.jsonl"), readText(t, first.File()))
 			mustClose(t, first)
 			mustClose(t, h.Home)
 			writeText(t, filepath.Join(h.dir, "first.jsonl"), small)
@@ -503,7 +503,7 @@ func TestNoSecretComesBackInWhatWasKept(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer c.Close()
-		path, err := c.PathTo("")
+		path, err := session.Forward(c.Path(""))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -27,7 +27,7 @@ func TestOperationsEndWithTheirContext(t *testing.T) {
 		"AppendCompaction": func(s *session.Session) error { _, err := s.AppendCompaction("s", a, 0); return err },
 		"CreateBranched":   func(s *session.Session) error { _, err := s.CreateBranchedSession(a); return err },
 		"Context":          func(s *session.Session) error { _, err := s.Context(session.ContextOptions{}); return err },
-		"PathTo":           func(s *session.Session) error { _, err := s.PathTo(""); return err },
+		"Path":             func(s *session.Session) error { _, err := session.Forward(s.Path("")); return err },
 		"GetTree":          func(s *session.Session) error { _, err := s.GetTree(); return err },
 		"Problems":         func(s *session.Session) error { _, err := s.Problems(); return err },
 		"Continue":         func(s *session.Session) error { _, err := s.Continue(); return err },
@@ -75,14 +75,14 @@ func TestDirectoryIsAManager(t *testing.T) {
 	var m session.Manager = d.Manager()
 	s := mustGet(m.New(session.Config{CWD: "/src"}))(t)
 	mustDo(t, s.Close())
-	if filepath.Dir(s.Path()) != d.Dir || s.Header().CWD != "/src" {
-		t.Errorf("made %s for %q", s.Path(), s.Header().CWD)
+	if filepath.Dir(s.File()) != d.Dir || s.Header().CWD != "/src" {
+		t.Errorf("made %s for %q", s.File(), s.Header().CWD)
 	}
-	again := mustGet(m.Load(s.Path()))(t)
+	again := mustGet(m.Load(s.File()))(t)
 	mustDo(t, again.Close())
 	other := mustGet(session.FileManager{}.New(session.Config{Dir: t.TempDir()}))(t)
 	mustDo(t, other.Close())
-	mustDo(t, mustGet(session.FileManager{}.Load(other.Path()))(t).Close())
+	mustDo(t, mustGet(session.FileManager{}.Load(other.File()))(t).Close())
 
 	done, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -90,7 +90,7 @@ func TestDirectoryIsAManager(t *testing.T) {
 		"New":            func(d *session.Directory) error { _, err := d.New("", ""); return err },
 		"Load":           func(d *session.Directory) error { _, err := d.Load(s.ID()); return err },
 		"ContinueRecent": func(d *session.Directory) error { _, err := d.ContinueRecent(); return err },
-		"ForkFrom":       func(d *session.Directory) error { _, err := d.ForkFrom(s.Path()); return err },
+		"ForkFrom":       func(d *session.Directory) error { _, err := d.ForkFrom(s.File()); return err },
 		"List":           func(d *session.Directory) error { _, err := d.List(); return err },
 	} {
 		if err := use(d.WithContext(done)); !errors.Is(err, context.Canceled) {

@@ -196,7 +196,7 @@ func TestBadDamageInTheMiddle(t *testing.T) {
 			if tree := mustGet(s.GetTree())(t); len(tree) != 1 {
 				t.Errorf("%d roots", len(tree))
 			}
-			path2 := mustGet(s.PathTo(""))(t)
+			path2 := mustGet(session.Forward(s.Path("")))(t)
 			if path2[0].ID != "a" || path2[len(path2)-1].ID != "e" {
 				t.Errorf("path %q", entryIDs(path2))
 			}
@@ -224,7 +224,7 @@ func TestBadDamageOnABranch(t *testing.T) {
 		messageLine("e", "d", "user", "five"))
 	path := writeLog(t, lines...)
 	s := loadScribe(t, path)
-	if diff := cmp.Diff([]string{"a", "b", "c", "d", "e"}, entryIDs(mustGet(s.PathTo("e"))(t))); diff != "" {
+	if diff := cmp.Diff([]string{"a", "b", "c", "d", "e"}, entryIDs(mustGet(session.Forward(s.Path("e")))(t))); diff != "" {
 		t.Error(diff)
 	}
 	if c := s.compare("x3", "e"); c.Ancestor != "a" || len(c.OnlyB) != 4 {
@@ -441,7 +441,7 @@ func TestBadCopyOfLaterLines(t *testing.T) {
 				}
 				s := loadScribe(t, writeBytes(t, []byte(spoilt)))
 				path := make(map[string]bool)
-				for _, e := range mustGet(s.PathTo(""))(t) {
+				for _, e := range mustGet(session.Forward(s.Path("")))(t) {
 					path[e.ID] = true
 				}
 				noError(t, s.Close())
@@ -563,7 +563,7 @@ func TestBadLeafOnLeaf(t *testing.T) {
 		}
 		followed := loadScribe(t, writeLog(t, headerLine, a, b))
 		log := readBytes(t, path)
-		mustDo(t, os.WriteFile(followed.Path(), log, 0o600))
+		mustDo(t, os.WriteFile(followed.File(), log, 0o600))
 		mustGet(followed.Refresh())(t)
 		if got := followed.LeafID(); got != test.leaf {
 			t.Errorf("%s: the leaf is %q after Refresh, want %q", name, got, test.leaf)
@@ -690,7 +690,7 @@ func TestBadTargets(t *testing.T) {
 		"Merge":             func() error { _, err := s.AppendEntry(session.Merge("nowhere", "s")); return err },
 		"Merge, empty":      func() error { _, err := s.AppendEntry(session.Merge("", "s")); return err },
 		"Entry":             func() error { _, err := s.Entry("nowhere"); return err },
-		"PathTo":            func() error { _, err := s.PathTo("nowhere"); return err },
+		"PathTo":            func() error { _, err := session.Forward(s.Path("nowhere")); return err },
 		"Context":           func() error { _, err := s.Context(session.ContextOptions{Leaf: "nowhere"}); return err },
 		"CreateBranched":    func() error { _, err := s.CreateBranchedSession("nowhere"); return err },
 		"Undo":              func() error { _, err := s.Undo(); return err },
@@ -822,14 +822,14 @@ func TestBadFileVanishes(t *testing.T) {
 	} {
 		s := newScribe(t)
 		s.user("one")
-		if err := vanish(s.Path()); err != nil {
+		if err := vanish(s.File()); err != nil {
 			t.Fatal(err)
 		}
 		_, err := s.AppendMessage(session.RoleUser, []session.Content{session.Text("two")})
 		if !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("%s: %v, want fs.ErrNotExist", name, err)
 		}
-		if _, err := os.Stat(s.Path()); !errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Stat(s.File()); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("%s was made again: %v", name, err)
 		}
 		// What was read stays readable.
@@ -842,12 +842,12 @@ func TestBadFileReplaced(t *testing.T) {
 	t.Parallel()
 	s := newScribe(t)
 	s.user("one")
-	mustDo(t, os.Remove(s.Path()))
-	mustDo(t, os.WriteFile(s.Path(), []byte(headerLine+"\n"), 0o600))
+	mustDo(t, os.Remove(s.File()))
+	mustDo(t, os.WriteFile(s.File(), []byte(headerLine+"\n"), 0o600))
 	if _, err := s.AppendMessage(session.RoleUser, []session.Content{session.Text("two")}); err == nil {
 		t.Error("appended to another session")
 	}
-	if got := string(readBytes(t, s.Path())); got != headerLine+"\n" {
+	if got := string(readBytes(t, s.File())); got != headerLine+"\n" {
 		t.Errorf("the other session became %q", got)
 	}
 }
@@ -857,9 +857,9 @@ func TestBadFileCutBack(t *testing.T) {
 	t.Parallel()
 	s := newScribe(t)
 	s.user("one")
-	size := mustGet(os.Stat(s.Path()))(t).Size()
+	size := mustGet(os.Stat(s.File()))(t).Size()
 	s.user("two")
-	mustDo(t, os.Truncate(s.Path(), size))
+	mustDo(t, os.Truncate(s.File(), size))
 	if _, err := s.AppendMessage(session.RoleUser, []session.Content{session.Text("three")}); !errors.Is(err, session.ErrReplaced) {
 		t.Errorf("%v, want ErrReplaced", err)
 	}
@@ -908,7 +908,7 @@ func TestReadingNeverWrites(t *testing.T) {
 	long.branch(u)
 	mustDo(t, long.Close())
 	for name, path := range map[string]string{
-		"healthy":  long.Path(),
+		"healthy":  long.File(),
 		"torn":     writeBytes(t, []byte(headerLine+"\n"+messageLine("a", "", "user", "one")+"\n"+`{"type":"mess`)),
 		"unended":  writeBytes(t, []byte(headerLine+"\n"+messageLine("a", "", "user", "one"))),
 		"damaged":  writeLog(t, "x", messageLine("a", "", "user", "one"), "y", messageLine("b", "z", "user", "two")),
@@ -927,7 +927,7 @@ func TestReadingNeverWrites(t *testing.T) {
 			_, _ = s.Problems()
 			_, _ = s.Labels()
 			_, _ = s.Name()
-			_, _ = s.PathTo("")
+			_, _ = session.Forward(s.Path(""))
 			_, _ = s.Refresh()
 			_, _ = s.Continuation()
 			_, _ = s.PlanCompaction(session.PlanOptions{KeepTokens: 1, Count: func(session.Entry) int { return 1 }})

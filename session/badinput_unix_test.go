@@ -32,7 +32,7 @@ func TestBadPermissions(t *testing.T) {
 		s := scribe{mustGet(session.FileManager{}.New(quick(filepath.Join(dir, name))))(t), t}
 		s.user("one")
 		mustDo(t, s.Close())
-		mustDo(t, os.Rename(s.Path(), filepath.Join(dir, name, "s.jsonl")))
+		mustDo(t, os.Rename(s.File(), filepath.Join(dir, name, "s.jsonl")))
 		mustDo(t, os.RemoveAll(filepath.Join(dir, name, ".coppice")))
 	}
 	exe := filepath.Join(dir, "test") // where nobody can run it

@@ -48,10 +48,10 @@ func TestBlobThreshold(t *testing.T) {
 		s := newScribe(t, func(c *session.Config) { c.Options.BlobThreshold = test.threshold })
 		text := strings.Repeat("x", test.size)
 		id := s.message(session.RoleTool, session.ToolResult("c", text, true))
-		if got := len(blobFiles(t, filepath.Dir(s.Path()))); got != test.blobs {
+		if got := len(blobFiles(t, filepath.Dir(s.File()))); got != test.blobs {
 			t.Errorf("%s: %d blobs, want %d", name, got, test.blobs)
 		}
-		if inline := strings.Contains(string(readBytes(t, s.Path())), text); inline != (test.blobs == 0) {
+		if inline := strings.Contains(string(readBytes(t, s.File())), text); inline != (test.blobs == 0) {
 			t.Errorf("%s: in the line: %v", name, inline)
 		}
 		e := mustGet(s.again().Entry(id))(t)
@@ -77,10 +77,10 @@ func TestBlobIsKeptOnce(t *testing.T) {
 	s.message(session.RoleTool, session.Content{Type: session.ContentTypeToolResult, ToolResult: &session.ToolResultContent{
 		ToolUseID: "c", Content: "see", Parts: []session.Content{session.Text("see"), shot},
 	}})
-	dir := filepath.Dir(s.Path())
+	dir := filepath.Dir(s.File())
 	mustGet(s.AppendEntry(session.ContextEdit(mustGet(s.GetContext())(t)[1].ID, shot)))(t)
 	mustGet(s.CreateBranchedSession(s.LeafID()))(t)
-	fork := scribe{closeWith(t, mustGet(session.ForkFrom(s.Path(), dir))(t)), t}
+	fork := scribe{closeWith(t, mustGet(session.ForkFrom(s.File(), dir))(t)), t}
 	fork.message(session.RoleUser, shot)
 	other := scribe{closeWith(t, mustGet(session.New(dir, ""))(t)), t}
 	other.message(session.RoleUser, shot)
@@ -107,8 +107,8 @@ func TestBlobIsKeptOnce(t *testing.T) {
 		t.Error("the caller's image was changed")
 	}
 	// Elsewhere the fork has its own copy.
-	far := scribe{closeWith(t, mustGet(session.ForkFrom(s.Path(), t.TempDir()))(t)), t}
-	if got := blobFiles(t, filepath.Dir(far.Path())); len(got) != 1 {
+	far := scribe{closeWith(t, mustGet(session.ForkFrom(s.File(), t.TempDir()))(t)), t}
+	if got := blobFiles(t, filepath.Dir(far.File())); len(got) != 1 {
 		t.Errorf("blobs in the other directory: %v", got)
 	}
 	mustDo(t, os.RemoveAll(filepath.Join(dir, ".coppice")))
@@ -157,7 +157,7 @@ func TestBlobsKeepOddBase64InTheLine(t *testing.T) {
 		if got.Data != source.Data || got.Blob != "" {
 			t.Errorf("%s: came back as %.40q, blob %q", name, got.Data, got.Blob)
 		}
-		if blobs := blobFiles(t, filepath.Dir(s.Path())); name != "stray bits" && len(blobs) != 0 {
+		if blobs := blobFiles(t, filepath.Dir(s.File())); name != "stray bits" && len(blobs) != 0 {
 			t.Errorf("%s: blobs %v", name, blobs)
 		}
 	}
@@ -179,7 +179,7 @@ func TestBlobMissingOrCorrupt(t *testing.T) {
 			r := s.message(session.RoleTool, session.ToolResult("c", strings.Repeat("x", 50_000), false))
 			im := s.message(session.RoleUser, picture(1, 50_000), session.Text("see?"))
 			s.say("end")
-			for _, blob := range blobFiles(t, filepath.Dir(s.Path())) {
+			for _, blob := range blobFiles(t, filepath.Dir(s.File())) {
 				mustDo(t, spoil(blob))
 			}
 			again := s.again()
@@ -196,8 +196,8 @@ func TestBlobMissingOrCorrupt(t *testing.T) {
 			mustGet(again.GetTree())(t)
 			again.user("goes on")
 			// A copy has the same gap, and is no reason to refuse.
-			for _, dir := range []string{t.TempDir(), filepath.Dir(s.Path())} {
-				fork := scribe{closeWith(t, mustGet(session.ForkFrom(s.Path(), dir))(t)), t}
+			for _, dir := range []string{t.TempDir(), filepath.Dir(s.File())} {
+				fork := scribe{closeWith(t, mustGet(session.ForkFrom(s.File(), dir))(t)), t}
 				if kinds := fork.problemKinds(); !slices.Contains(kinds, session.ProblemBlob) {
 					t.Errorf("fork: problems %q", kinds)
 				}
@@ -220,7 +220,7 @@ func TestBlobThatCannotBeWritten(t *testing.T) {
 	t.Parallel()
 	s := newScribe(t)
 	first := s.user("one")
-	mustDo(t, os.WriteFile(filepath.Join(filepath.Dir(s.Path()), ".coppice", "blobs"), []byte("in the way"), 0o600))
+	mustDo(t, os.WriteFile(filepath.Join(filepath.Dir(s.File()), ".coppice", "blobs"), []byte("in the way"), 0o600))
 	for name, content := range map[string]session.Content{
 		"result":  session.ToolResult("c", strings.Repeat("x", 50_000), false),
 		"picture": picture(1, 50_000),
@@ -268,13 +268,13 @@ func TestBlobContentCanBeAppendedAgain(t *testing.T) {
 	if copied.Message.Content[0].Image.Source.Data != want || len(copied.Message.Content[1].ToolResult.Content) != 50_000 {
 		t.Error("the content was not copied")
 	}
-	if blobs := blobFiles(t, filepath.Dir(other.Path())); len(blobs) != 0 {
+	if blobs := blobFiles(t, filepath.Dir(other.File())); len(blobs) != 0 {
 		t.Errorf("blobs %v", blobs)
 	}
-	if strings.Contains(string(readBytes(t, other.Path())), `"blob"`) {
+	if strings.Contains(string(readBytes(t, other.File())), `"blob"`) {
 		t.Error("a reference to another store's blob was written")
 	}
-	if _, err := os.Stat(filepath.Join(filepath.Dir(other.Path()), ".coppice", "blobs")); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Stat(filepath.Join(filepath.Dir(other.File()), ".coppice", "blobs")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("%v", err)
 	}
 	if diff := cmp.Diff(s.at("").Fingerprints[0], other.at("").Fingerprints[0]); diff != "" {
@@ -292,7 +292,7 @@ func TestEmptyBlob(t *testing.T) {
 	}}}
 	s := closeWith(t, mustGet(session.Create(t.Context(), st, session.Header{ID: "s"}, nil))(t))
 	mustDo(t, s.Graft(e))
-	got, err := s.PathTo("")
+	got, err := session.Forward(s.Path(""))
 	if r := got[0].Message.Content[0].ToolResult; err != nil || r.Content != "" || r.Blob != "" {
 		t.Errorf("%+v, %v", r, err)
 	}

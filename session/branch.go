@@ -19,33 +19,33 @@ func (s *Session) Branch(entryID string) error {
 
 // Comparison is how two branches relate.
 type Comparison struct {
-	Ancestor string  // the last entry they share, or "" if none
-	Shared   int     // how many entries they share
-	OnlyA    []Entry // what the first has alone, the earliest first
-	OnlyB    []Entry // what the second has alone
+	Ancestor string   // the last entry they share, or "" if none
+	Shared   int      // how many entries they share
+	OnlyA    []string // the ids of those that the first has alone, the earliest first
+	OnlyB    []string // of those that the second has alone
 }
 
-// Compare compares two paths, which may be of different sessions: a fork has
-// the entries of its original, with their ids. What both paths have is shared, even
-// after one of them has something else in between.
-func Compare(a, b []Entry) *Comparison {
+// Compare compares two paths by the ids of their entries, the root first. They may be of
+// different sessions: a fork has the entries of its original, with their ids. What both paths
+// have is shared, even after one of them has something else in between.
+func Compare(a, b []string) *Comparison {
 	c := &Comparison{}
 	inA, inB := make(map[string]bool, len(a)), make(map[string]bool, len(b))
-	for i := range b {
-		inB[b[i].ID] = true
+	for _, id := range b {
+		inB[id] = true
 	}
-	for i := range a {
-		inA[a[i].ID] = true
-		if inB[a[i].ID] {
-			c.Ancestor = a[i].ID
+	for _, id := range a {
+		inA[id] = true
+		if inB[id] {
+			c.Ancestor = id
 			c.Shared++
 		} else {
-			c.OnlyA = append(c.OnlyA, a[i])
+			c.OnlyA = append(c.OnlyA, id)
 		}
 	}
-	for i := range b {
-		if !inA[b[i].ID] {
-			c.OnlyB = append(c.OnlyB, b[i])
+	for _, id := range b {
+		if !inA[id] {
+			c.OnlyB = append(c.OnlyB, id)
 		}
 	}
 	return c
@@ -57,13 +57,13 @@ func (m *MergeEntry) checkInLog(ctx context.Context, s *Session, w *writing, i i
 		return s.refuse(w, i, ErrInvalid, fmt.Errorf("neither a summary nor entries of branch %q were given", m.FromID))
 	}
 	if m.FromID == "" {
-		return s.errNoEntry(w.op, m.FromID) // to PathTo it would be the leaf
+		return s.errNoEntry(w.op, m.FromID) // to Path it would be the leaf
 	}
 	base, rest := w.pathTo(w.find(&m.FromID, i))
 	var path []Entry
 	if base != "" {
 		var err error
-		if path, err = s.PathTo(base); errors.Is(err, ErrNotExist) {
+		if path, err = Forward(s.Path(base)); errors.Is(err, ErrNotExist) {
 			return s.errNoEntry(w.op, m.FromID)
 		} else if err != nil {
 			return err

@@ -46,9 +46,9 @@ func TestBranchSurvivesAReload(t *testing.T) {
 	}
 
 	// Branching to where the leaf is writes nothing.
-	size := len(readBytes(t, again.Path()))
+	size := len(readBytes(t, again.File()))
 	again.branch(b)
-	if len(readBytes(t, again.Path())) != size {
+	if len(readBytes(t, again.File())) != size {
 		t.Error("a branch to the leaf was recorded")
 	}
 }
@@ -62,7 +62,7 @@ func TestBranchForNaiveReaders(t *testing.T) {
 	s.say("two")
 	s.branch(u)
 	var lines []map[string]any
-	for _, line := range bytes.Split(bytes.TrimSpace(readBytes(t, s.Path())), []byte("\n")) {
+	for _, line := range bytes.Split(bytes.TrimSpace(readBytes(t, s.File())), []byte("\n")) {
 		var m map[string]any
 		mustDo(t, json.Unmarshal(line, &m))
 		lines = append(lines, m)
@@ -83,7 +83,7 @@ func TestBranchForNaiveReaders(t *testing.T) {
 	}
 	// It appends a child of the last line.
 	mustDo(t, s.Close())
-	f := mustGet(os.OpenFile(s.Path(), os.O_APPEND|os.O_WRONLY, 0))(t)
+	f := mustGet(os.OpenFile(s.File(), os.O_APPEND|os.O_WRONLY, 0))(t)
 	fmt.Fprintln(f, messageLine("naive", last["id"].(string), "user", "from elsewhere"))
 	mustDo(t, f.Close())
 	again := s.again()
@@ -115,7 +115,7 @@ func TestUpdateBringsWhatASummaryComesWith(t *testing.T) {
 		return id, err
 	}
 	id := mustGet(branch(cost))(t)
-	path := mustGet(s.PathTo(""))(t)
+	path := mustGet(session.Forward(s.Path("")))(t)
 	if len(path) != 3 || path[2].ID != id || path[2].BranchSummary.FromID != left || len(path[2].BranchSummary.Extra) != 1 {
 		t.Fatalf("the path is %+v", path)
 	}
@@ -163,7 +163,7 @@ func TestResetLeaf(t *testing.T) {
 	if e := mustGet(again.Entry(second))(t); e.ParentID != nil {
 		t.Errorf("parent %s", *e.ParentID)
 	}
-	if got := mustGet(again.PathTo(""))(t); len(got) != 1 {
+	if got := mustGet(session.Forward(again.Path("")))(t); len(got) != 1 {
 		t.Errorf("path %q", entryIDs(got))
 	}
 }
@@ -216,7 +216,7 @@ func TestCompare(t *testing.T) {
 	} {
 		got := s.compare(test.x, test.y)
 		if got.Ancestor != test.ancestor || got.Shared != test.shared ||
-			!slices.Equal(entryIDs(got.OnlyA), test.onlyA) || !slices.Equal(entryIDs(got.OnlyB), test.onlyB) {
+			!slices.Equal(got.OnlyA, test.onlyA) || !slices.Equal(got.OnlyB, test.onlyB) {
 			t.Errorf("Compare(%s, %s) = %+v", test.x, test.y, got)
 		}
 	}
@@ -225,15 +225,9 @@ func TestCompare(t *testing.T) {
 // Entries that two paths have stay shared where one of them has others in between.
 func TestComparePathsByID(t *testing.T) {
 	t.Parallel()
-	path := func(ids ...string) (entries []session.Entry) {
-		for _, id := range ids {
-			entries = append(entries, session.Entry{ID: id})
-		}
-		return entries
-	}
-	got := session.Compare(path("name", "a", "b", "c"), path("a", "label", "b", "d"))
+	got := session.Compare([]string{"name", "a", "b", "c"}, []string{"a", "label", "b", "d"})
 	if got.Ancestor != "b" || got.Shared != 2 ||
-		!slices.Equal(entryIDs(got.OnlyA), []string{"name", "c"}) || !slices.Equal(entryIDs(got.OnlyB), []string{"label", "d"}) {
+		!slices.Equal(got.OnlyA, []string{"name", "c"}) || !slices.Equal(got.OnlyB, []string{"label", "d"}) {
 		t.Errorf("%+v", got)
 	}
 }
@@ -290,9 +284,9 @@ func TestCreateBranchedSession(t *testing.T) {
 	mustGet(s.SetLabel(a, "from elsewhere"))(t)
 	mustGet(s.SetLabel(b, "renamed elsewhere"))(t)
 	mustGet(s.SetLabel(side, "not copied"))(t)
-	before := snapshotDir(t, filepath.Dir(s.Path()))[s.Path()]
+	before := snapshotDir(t, filepath.Dir(s.File()))[s.File()]
 	path := mustGet(s.CreateBranchedSession(c))(t)
-	if snapshotDir(t, filepath.Dir(s.Path()))[s.Path()] != before {
+	if snapshotDir(t, filepath.Dir(s.File()))[s.File()] != before {
 		t.Error("the session itself has changed")
 	}
 	f := loadScribe(t, path)
@@ -303,13 +297,13 @@ func TestCreateBranchedSession(t *testing.T) {
 	if diff := cmp.Diff(map[string]string{a: "from elsewhere", b: "renamed elsewhere"}, mustGet(f.Labels())(t)); diff != "" {
 		t.Errorf("labels:\n%s", diff)
 	}
-	if got := entryIDs(mustGet(f.PathTo(""))(t)); !slices.Equal(got[:4], []string{a, b, labelled, c}) {
+	if got := entryIDs(mustGet(session.Forward(f.Path("")))(t)); !slices.Equal(got[:4], []string{a, b, labelled, c}) {
 		t.Errorf("path %q", got)
 	}
 	// The lines are the same bytes.
 	copied := strings.Split(string(readBytes(t, path)), "\n")
 	for _, id := range []string{a, b, labelled, c} {
-		if !slices.ContainsFunc(copied, func(line string) bool { return line == lineOf(t, s.Path(), id) }) {
+		if !slices.ContainsFunc(copied, func(line string) bool { return line == lineOf(t, s.File(), id) }) {
 			t.Errorf("the line of %s was not copied as it is", id)
 		}
 	}
@@ -389,7 +383,7 @@ func TestCreateBranchedSessionWithMergesAndGaps(t *testing.T) {
 	f := loadScribe(t, mustGet(s.CreateBranchedSession(end))(t))
 	want := []string{"user: a", "assistant: main", "merge: sum", "assistant: pick", "user: end"}
 	f.sees(want...)
-	if strings.Contains(string(readBytes(t, f.Path())), "not wanted") {
+	if strings.Contains(string(readBytes(t, f.File())), "not wanted") {
 		t.Error("an unrelated branch was copied")
 	}
 
@@ -400,18 +394,18 @@ func TestCreateBranchedSessionWithMergesAndGaps(t *testing.T) {
 	g.sees("user: one", "user: three", "user: five")
 	copied := loadScribe(t, mustGet(g.CreateBranchedSession("e"))(t))
 	copied.sees("user: one", "user: three", "user: five")
-	if got := entryIDs(mustGet(copied.PathTo(""))(t)); !slices.Equal(got, []string{"a", "b", "c", "d", "e"}) {
+	if got := entryIDs(mustGet(session.Forward(copied.Path("")))(t)); !slices.Equal(got, []string{"a", "b", "c", "d", "e"}) {
 		t.Errorf("path %q", got)
 	}
-	survives(t, copied.Path())
+	survives(t, copied.File())
 }
 
 func TestBranchedSessionInMemory(t *testing.T) {
 	t.Parallel()
 	st := memory.New(nil)
 	s := scribe{closeWith(t, mustGet(session.Create(t.Context(), st, session.Header{ID: "mine"}, nil))(t)), t}
-	if s.Path() != "" || s.ID() != "mine" {
-		t.Errorf("path %q, id %q", s.Path(), s.ID())
+	if s.File() != "" || s.ID() != "mine" {
+		t.Errorf("path %q, id %q", s.File(), s.ID())
 	}
 	a := s.user("a")
 	id := mustGet(s.CreateBranchedSession(a))(t)
@@ -436,16 +430,16 @@ func TestForkFrom(t *testing.T) {
 	s.say("other")
 	mustDo(t, s.ResetLeaf())
 	r := s.user("second root")
-	for name, dir := range map[string]string{"same": filepath.Dir(s.Path()), "other": filepath.Join(t.TempDir(), "new")} {
-		f := scribe{closeWith(t, mustGet(session.ForkFrom(s.Path(), dir))(t)), t}
-		if filepath.Dir(f.Path()) != dir || f.Path() == s.Path() || f.Header().ParentSession != s.ID() || f.Header().Relation != session.RelationFork {
-			t.Errorf("%s: %s, %+v", name, f.Path(), f.Header())
+	for name, dir := range map[string]string{"same": filepath.Dir(s.File()), "other": filepath.Join(t.TempDir(), "new")} {
+		f := scribe{closeWith(t, mustGet(session.ForkFrom(s.File(), dir))(t)), t}
+		if filepath.Dir(f.File()) != dir || f.File() == s.File() || f.Header().ParentSession != s.ID() || f.Header().Relation != session.RelationFork {
+			t.Errorf("%s: %s, %+v", name, f.File(), f.Header())
 		}
 		if diff := cmp.Diff(s.ids(), f.ids()); diff != "" {
 			t.Errorf("%s: entries:\n%s", name, diff)
 		}
-		_, original, _ := strings.Cut(string(readBytes(t, s.Path())), "\n")
-		_, forked, _ := strings.Cut(string(readBytes(t, f.Path())), "\n")
+		_, original, _ := strings.Cut(string(readBytes(t, s.File())), "\n")
+		_, forked, _ := strings.Cut(string(readBytes(t, f.File())), "\n")
 		if original != forked {
 			t.Errorf("%s: the lines are not the same bytes", name)
 		}
@@ -492,7 +486,7 @@ func TestForkOfADamagedSession(t *testing.T) {
 		t.Errorf("context %q", got)
 	}
 	_, original, _ := strings.Cut(string(readBytes(t, path)), "\n")
-	_, forked, _ := strings.Cut(string(readBytes(t, f.Path())), "\n")
+	_, forked, _ := strings.Cut(string(readBytes(t, f.File())), "\n")
 	if original != forked {
 		t.Errorf("copied as %q", forked)
 	}
@@ -507,7 +501,7 @@ func TestForkIntoAFileStore(t *testing.T) {
 	st := mustGet(file.Open(dir, nil))(t)
 	defer st.Close()
 	f := closeWith(t, mustGet(s.Fork(t.Context(), st, nil))(t))
-	loadScribe(t, f.Path()).sees("user: from memory")
+	loadScribe(t, f.File()).sees("user: from memory")
 }
 
 // A copy of a path leaves out the branches that were merged into it, but for what

@@ -74,7 +74,7 @@ func TestChainsWhoseEndMisleads(t *testing.T) {
 	} {
 		s := openChain(t, rawChain(t, c.s0, c.s1), "s0")
 		before := contextTexts(t, s)
-		mustGet(s.EntryIDs())(t) // which reads all of it
+		mustGet(s.Shape())(t) // which reads all of it
 		if after := pathTexts(t, s); before != c.want || after != c.want {
 			t.Errorf("%s: the context is %.80q, and by all of the log %.80q, want %.80q", name, before, after, c.want)
 		}

@@ -68,7 +68,7 @@ func (w *twins) say(role session.MessageRole, content ...session.Content) {
 
 // pick returns an entry of the tree, often one that is near.
 func (w *twins) pick() (session.Entry, bool) {
-	path, err := w.one.PathTo("")
+	path, err := session.Forward(w.one.Path(""))
 	w.must(err)
 	if len(path) == 0 {
 		return session.Entry{}, false
@@ -78,7 +78,7 @@ func (w *twins) pick() (session.Entry, bool) {
 
 // carried returns what a continuation begins with: instructions, and sometimes the last turn.
 func (w *twins) carried() (carry []session.Entry) {
-	path, err := w.chain.PathTo("")
+	path, err := session.Forward(w.chain.Path(""))
 	w.must(err)
 	turn := len(path)
 	for i := range path {
@@ -247,7 +247,7 @@ func TestAChainIsLikeOneSession(t *testing.T) {
 		w.open()
 		tail := w.sent()
 		w.open()
-		_, err = w.chain.EntryIDs() // which reads all of it
+		_, err = w.chain.Shape() // which reads all of it
 		w.must(err)
 		if diff := cmp.Diff(w.sent(), tail); diff != "" {
 			t.Fatalf("the context by all of the log (-) and by its end (+):\n%s", diff)
@@ -291,7 +291,7 @@ func TestAChainIsReadWhileItGrows(t *testing.T) {
 				if last := s.SessionOf(c.Entries[n-1].ID); last == "s0" {
 					t.Errorf("the end is in session %s", last)
 				}
-				if path, err := s.PathTo(c.Leaf); err != nil || len(path) < n {
+				if path, err := session.Forward(s.Path(c.Leaf)); err != nil || len(path) < n {
 					t.Errorf("a path of %d entries, of which %d are sent, %v", len(path), n, err)
 				}
 				select {

@@ -34,7 +34,7 @@ func TestContinue(t *testing.T) {
 	if h := second.Header(); h.ParentSession != s.ID() || h.Relation != session.RelationContinuation || h.Continuation != 1 || h.CWD != "/src" {
 		t.Errorf("header %+v", h)
 	}
-	path := mustGet(second.PathTo(""))(t)
+	path := mustGet(session.Forward(second.Path("")))(t)
 	if len(path) != 2 || path[0].ID != system || path[0].ParentID != nil || !path[0].Timestamp.Equal(carry.Timestamp) {
 		t.Errorf("it begins with %+v, want the copy", path)
 	}
@@ -54,11 +54,11 @@ func TestContinue(t *testing.T) {
 		t.Errorf("index %d", third.Header().Continuation)
 	}
 	third.user("three")
-	if path := mustGet(third.PathTo(""))(t); path[0].Continues == nil || path[0].Continues.Original != s.ID() {
+	if path := mustGet(session.Forward(third.Path("")))(t); path[0].Continues == nil || path[0].Continues.Original != s.ID() {
 		t.Errorf("the marker of the third is %+v", path[0])
 	}
 
-	st := mustGet(file.Open(filepath.Dir(s.Path()), nil))(t)
+	st := mustGet(file.Open(filepath.Dir(s.File()), nil))(t)
 	defer st.Close()
 	want := []string{s.ID(), second.ID(), third.ID()}
 	for _, id := range want {
@@ -99,8 +99,8 @@ func TestForkOfAContinuedSession(t *testing.T) {
 	s := newScribe(t)
 	s.user("one")
 	next := closeWith(t, mustGet(s.Continue())(t))
-	dir := filepath.Dir(s.Path())
-	fork := scribe{closeWith(t, mustGet(session.ForkFrom(s.Path(), dir))(t)), t}
+	dir := filepath.Dir(s.File())
+	fork := scribe{closeWith(t, mustGet(session.ForkFrom(s.File(), dir))(t)), t}
 	branched := loadScribe(t, mustGet(s.CreateBranchedSession(s.LeafID()))(t))
 	st := mustGet(file.Open(dir, nil))(t)
 	defer st.Close()
@@ -148,7 +148,7 @@ func TestContinueConcurrently(t *testing.T) {
 	if len(made) != 1 || mustGet(s.Continuation())(t) != made[0] {
 		t.Errorf("continuations %v, recorded %q", made, mustGet(s.Continuation())(t))
 	}
-	if infos := mustGet(session.List(filepath.Dir(s.Path())))(t); len(infos) != 2 {
+	if infos := mustGet(session.List(filepath.Dir(s.File())))(t); len(infos) != 2 {
 		t.Errorf("%d sessions, want 2", len(infos))
 	}
 }
@@ -210,7 +210,7 @@ func TestContinueByTwoWriters(t *testing.T) {
 		st := memory.New(nil)
 		first := mustGet(session.Create(t.Context(), st, session.Header{ID: "first"}, nil))(t)
 		mustGet(first.AppendMessage(session.RoleUser, []session.Content{session.Text("one")}))(t)
-		carry := mustGet(first.PathTo(""))(t)
+		carry := mustGet(session.Forward(first.Path("")))(t)
 		var made, lost atomic.Int32
 		var wg sync.WaitGroup
 		for range 4 {
@@ -248,7 +248,7 @@ func TestContinueWhatWasCutShort(t *testing.T) {
 	s := newScribe(t)
 	s.user("one")
 	mustGet(s.AppendCustomEntry(session.CustomContinuedTo, map[string]any{"session": "lost", "of": s.ID()}))(t)
-	next := scribe{closeWith(t, mustGet(s.Continue(mustGet(s.PathTo(""))(t)...))(t)), t}
+	next := scribe{closeWith(t, mustGet(s.Continue(mustGet(session.Forward(s.Path("")))(t)...))(t)), t}
 	if next.ID() != "lost" {
 		t.Errorf("continued by %q", next.ID())
 	}
@@ -272,7 +272,7 @@ func TestContinueUnseen(t *testing.T) {
 	}
 	mustGet(a.Refresh())(t)
 	a.sees("user: one", "user: two")
-	next := scribe{closeWith(t, mustGet(a.Continue(mustGet(a.PathTo(""))(t)...))(t)), t}
+	next := scribe{closeWith(t, mustGet(a.Continue(mustGet(session.Forward(a.Path("")))(t)...))(t)), t}
 	next.sees("user: one", "user: two")
 }
 

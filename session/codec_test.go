@@ -348,7 +348,7 @@ func TestFirstOfTwoLeadingMembersCounts(t *testing.T) {
 		`{"id":"c","type":7,"type":"label","parent_id":"b","target_id":"a","label":"x"}`)
 	s := loadScribe(t, path)
 	for _, n := range flatten(mustGet(s.GetTree())(t)) {
-		parents := mustGet(s.PathTo(n.ID))(t)
+		parents := mustGet(session.Forward(s.Path(n.ID)))(t)
 		var parent *string
 		if len(parents) > 1 {
 			parent = &parents[len(parents)-2].ID
@@ -398,7 +398,7 @@ func TestTimes(t *testing.T) {
 		c.Options.Now = func() time.Time { return time.Date(2024, 6, 1, 14, 0, 0, 0, time.FixedZone("", 7200)) }
 	})
 	s.user("x")
-	for _, line := range strings.Split(strings.TrimSpace(string(readBytes(t, s.Path()))), "\n") {
+	for _, line := range strings.Split(strings.TrimSpace(string(readBytes(t, s.File()))), "\n") {
 		if !strings.Contains(line, `"timestamp":"2024-06-01T12:00:00.000Z"`) {
 			t.Error(line)
 		}
@@ -443,7 +443,7 @@ func TestWrittenOrder(t *testing.T) {
 	s.branch(a)
 	mustDo(t, s.Append(session.Entry{Type: "unknown", Extra: session.Fields{{Name: "x", Value: json.RawMessage("1")}}}))
 	seen := make(map[session.EntryType]bool)
-	for i, line := range strings.Split(strings.TrimSpace(string(readBytes(t, s.Path()))), "\n") {
+	for i, line := range strings.Split(strings.TrimSpace(string(readBytes(t, s.File()))), "\n") {
 		want := []string{`{"type":"`, `","id":"`, `,"parent_id":`, `,"timestamp":"`}
 		if i == 0 {
 			want = []string{`{"type":"session","id":"`, `","version":1,`, `"timestamp":"`}

@@ -28,7 +28,11 @@ func (s *Session) GetTree() ([]TreeNode, error) {
 	if err != nil {
 		return nil, err
 	}
-	entries, err := s.readAll(nodes, true)
+	entries := make([]Entry, 0, len(nodes))
+	s.each(nodes, func(i int) Entry { return gapEntry(nodes, i) }, func(e Entry, failed error) bool {
+		entries, err = append(entries, e), failed
+		return err == nil
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -45,7 +49,7 @@ func (s *Session) CreateBranchedSession(leafID string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	path := forked.Path()
+	path := forked.File()
 	if path == "" {
 		path = forked.ID()
 	}

@@ -714,7 +714,7 @@ func (w *wanderer) anyEntry() string {
 }
 
 func (w *wanderer) revertOrEdit(text string) {
-	for _, e := range mustGet(w.PathTo(""))(w.t) {
+	for _, e := range mustGet(session.Forward(w.Path("")))(w.t) {
 		if w.rng.IntN(4) != 0 {
 			continue
 		}
@@ -739,9 +739,9 @@ func (w *wanderer) merge(text string) {
 	}
 	from := leaves[w.rng.IntN(len(leaves))]
 	var picks []string
-	for _, e := range w.compare("", from).OnlyB {
-		if e.Message != nil && e.Message.Role == "user" && w.rng.IntN(3) == 0 {
-			picks = append(picks, e.ID)
+	for _, id := range w.compare("", from).OnlyB {
+		if e := mustGet(w.Entry(id))(w.t); e.Message != nil && e.Message.Role == "user" && w.rng.IntN(3) == 0 {
+			picks = append(picks, id)
 		}
 	}
 	if _, err := w.AppendEntry(session.Merge(from, text, picks...)); err != nil && !errors.Is(err, session.ErrInvalid) { // it may be there already
@@ -810,7 +810,7 @@ func TestResumeReadsOnlyTheEnd(t *testing.T) {
 	for range 30 {
 		s.user(strings.Repeat("y", 1000))
 	}
-	path := s.Path()
+	path := s.File()
 	mustDo(t, s.Close())
 	var damaged []byte
 	damaged = append(damaged, readBytes(t, path)...)

@@ -62,11 +62,17 @@
 //
 // # Reading
 //
-// Entry reads one entry, Entries all of them, PathTo those from the root to an entry.
-// Backward reads that path from its end, as far as you want. Where a session is long or has
-// large content, look first and read later: Outline and OutlinePath return the shape without
-// reading entries, Peek reads entries without the content that is kept in blobs, Fill
-// fetches that content, and Each reads whole entries one at a time.
+// There are five ways to read:
+//
+//	Entry    one entry
+//	Path     from an entry back to its root, as far as you want
+//	Entries  all of them, in the order of the log
+//	Peek     some of them, without the content that is kept in blobs
+//	Shape    the tree without the entries: which there are, and what follows what
+//
+// Where a session is long or has large content, look first and read later: Shape and Peek are
+// cheap, Fill fetches the content of an entry that was peeked at, and Shape.Entries reads whole
+// entries one at a time.
 //
 // # Compatibility
 //
@@ -90,6 +96,6 @@
 //	ResetLeaf                  Update: Tx.Branch("")
 //	CreateBranchedSession      Fork with ForkOptions.At, which returns the new session open
 //	GetContext                 Context, which also says what was left out and why
-//	GetTree                    Shape, then Peek or Each for the entries
+//	GetTree                    Shape, whose Peek and Entries read the entries
 //	Manager, FileManager       Directory
 package session

@@ -150,7 +150,7 @@ func TestLoadOfMauledSessions(t *testing.T) {
 			for range 10 + rng.IntN(100) {
 				w.step()
 			}
-			lines := bytes.SplitAfter(readBytes(t, w.Path()), []byte("\n"))
+			lines := bytes.SplitAfter(readBytes(t, w.File()), []byte("\n"))
 			lines = lines[:len(lines)-1]
 			for range 12 {
 				checkAnyFile(t, maul(rng, lines))
@@ -231,7 +231,7 @@ func fuzzRead(t *testing.T, s scribe) []string {
 	mustGet(s.Labels())(t)
 	mustGet(s.Name())(t)
 	for _, leaf := range mustGet(s.Leaves())(t) {
-		mustGet(s.PathTo(leaf))(t)
+		mustGet(session.Forward(s.Path(leaf)))(t)
 	}
 	_, _ = s.PlanCompaction(session.PlanOptions{KeepTokens: 1, Count: one})
 	return ids

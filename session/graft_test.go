@@ -41,7 +41,7 @@ func TestGraftKeepsIDsParentsAndTimes(t *testing.T) {
 	if s.LeafID() != "d" {
 		t.Errorf("the leaf is %q, want d", s.LeafID())
 	}
-	path := mustGet(s.PathTo(""))(t)
+	path := mustGet(session.Forward(s.Path("")))(t)
 	if len(path) != 3 || path[0].ID != "a" || path[1].ID != "b" || !path[0].Timestamp.Equal(foreign("", "", "").Timestamp) {
 		t.Errorf("the path is %v", path)
 	}
@@ -167,7 +167,7 @@ func TestToolUseOpaque(t *testing.T) {
 		t.Errorf("InputJSON = %s", got)
 	}
 	mustDo(t, s.Graft(e))
-	if text := string(readBytes(t, s.Path())); !strings.Contains(text, `"input":`+string(raw)) {
+	if text := string(readBytes(t, s.File())); !strings.Contains(text, `"input":`+string(raw)) {
 		t.Errorf("the log is %s", text)
 	}
 	use := mustGet(s.again().Entry("a"))(t).Message.Content

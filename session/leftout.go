@@ -38,7 +38,7 @@ func (s *Session) leftOut(c *Context) ([]LeftOut, error) {
 	if c.Leaf == "" {
 		return nil, nil
 	}
-	path, err := s.OutlinePath(c.Leaf)
+	path, err := s.outlinePath(c.Leaf)
 	if err != nil {
 		return nil, err
 	}
@@ -62,6 +62,20 @@ func (s *Session) leftOut(c *Context) ([]LeftOut, error) {
 		left = append(left, LeftOut{Reason: LeftOutReason(p.Kind), EntryID: p.EntryID, Detail: p.Detail})
 	}
 	return left, nil
+}
+
+// outlinePath returns the entries from the root to one without reading them: each has only its id
+// and its type.
+func (s *Session) outlinePath(id string) ([]Entry, error) {
+	nodes, err := s.pathTo(id)
+	if err != nil {
+		return nil, err
+	}
+	entries := make([]Entry, len(nodes))
+	for i := range nodes {
+		entries[len(nodes)-1-i] = Entry{ID: nodes[i].id, Type: nodes[i].kind.entryType()}
+	}
+	return entries, nil
 }
 
 // standsFor returns how many entries of the path a compaction would replace, once it is at

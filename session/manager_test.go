@@ -49,7 +49,7 @@ type scribe struct {
 
 func (s scribe) compare(a, b string) *session.Comparison {
 	s.t.Helper()
-	return session.Compare(mustGet(s.PathTo(a))(s.t), mustGet(s.PathTo(b))(s.t))
+	return session.Compare(entryIDs(mustGet(session.Forward(s.Path(a)))(s.t)), entryIDs(mustGet(session.Forward(s.Path(b)))(s.t)))
 }
 
 // quick is the configuration of most tests: nothing in them depends on syncs.
@@ -86,7 +86,7 @@ func loadScribe(t testing.TB, path string, adjust ...func(*session.Config)) scri
 // again loads the session a second time.
 func (s scribe) again(adjust ...func(*session.Config)) scribe {
 	s.t.Helper()
-	return loadScribe(s.t, s.Path(), adjust...)
+	return loadScribe(s.t, s.File(), adjust...)
 }
 
 func (s scribe) add(e session.Entry) string {
@@ -348,13 +348,13 @@ func TestThreeShapes(t *testing.T) {
 	if h := byFunction.Header(); h.ParentSession != "parent-1" || h.Version != session.Version || h.Type != session.TypeSession || h.CreatedAt.IsZero() {
 		t.Errorf("header %+v", h)
 	}
-	if byFunction.Path() != filepath.Join(dir, byFunction.ID()+".jsonl") {
-		t.Errorf("path %s", byFunction.Path())
+	if byFunction.File() != filepath.Join(dir, byFunction.ID()+".jsonl") {
+		t.Errorf("path %s", byFunction.File())
 	}
 
 	var mgr session.Manager = session.FileManager{}
 	byManager := closeWith(t, mustGet(mgr.New(session.Config{Dir: dir, CWD: "/project"}))(t))
-	if again := closeWith(t, mustGet(mgr.Load(byManager.Path()))(t)); again.Header().CWD != "/project" {
+	if again := closeWith(t, mustGet(mgr.Load(byManager.File()))(t)); again.Header().CWD != "/project" {
 		t.Errorf("header %+v", again.Header())
 	}
 
@@ -362,10 +362,10 @@ func TestThreeShapes(t *testing.T) {
 	inDir := closeWith(t, mustGet(directory.New("", ""))(t))
 	other := t.TempDir()
 	elsewhere := closeWith(t, mustGet(directory.New(other, "p"))(t))
-	if filepath.Dir(inDir.Path()) != dir || filepath.Dir(elsewhere.Path()) != other {
-		t.Errorf("paths %s and %s", inDir.Path(), elsewhere.Path())
+	if filepath.Dir(inDir.File()) != dir || filepath.Dir(elsewhere.File()) != other {
+		t.Errorf("paths %s and %s", inDir.File(), elsewhere.File())
 	}
-	for _, ref := range []string{inDir.ID(), inDir.Path()} {
+	for _, ref := range []string{inDir.ID(), inDir.File()} {
 		if s := closeWith(t, mustGet(directory.Load(ref))(t)); s.ID() != inDir.ID() {
 			t.Errorf("Load(%q) gave %q", ref, s.ID())
 		}
@@ -395,7 +395,7 @@ func TestContinueRecentAfterASubagent(t *testing.T) {
 			t.Errorf("continued %s, want %s", got.ID(), lead.ID())
 		}
 	}
-	mustDo(t, os.Remove(lead.Path()))
+	mustDo(t, os.Remove(lead.File()))
 	if got := closeWith(t, mustGet(session.ContinueRecent(dir))(t)); got.ID() != next.ID() {
 		t.Errorf("continued %s after the first was removed, want %s", got.ID(), next.ID())
 	}
@@ -413,7 +413,7 @@ func TestContinueRecent(t *testing.T) {
 	old := closeWith(t, mustGet(session.New(dir, ""))(t))
 	recent := closeWith(t, mustGet(session.New(dir, ""))(t))
 	past := time.Now().Add(-time.Hour)
-	mustDo(t, os.Chtimes(recent.Path(), past, past))
+	mustDo(t, os.Chtimes(recent.File(), past, past))
 	if s := closeWith(t, mustGet(session.ContinueRecent(dir))(t)); s.ID() != old.ID() {
 		t.Errorf("continued %s, want the one active last, %s", s.ID(), old.ID())
 	}
@@ -449,7 +449,7 @@ func TestActivityDatesASession(t *testing.T) {
 		mustGet(s.AppendSessionInfo("a name"))(t)
 	}
 	now := time.Now()
-	mustDo(t, os.Chtimes(latest.Path(), now, now.Add(-time.Minute))) // whatever the clock's steps
+	mustDo(t, os.Chtimes(latest.File(), now, now.Add(-time.Minute))) // whatever the clock's steps
 	if s := closeWith(t, mustGet(session.ContinueRecent(dir))(t)); s.ID() != latest.ID() {
 		t.Errorf("continued %s, want %s", s.ID(), latest.ID())
 	}
@@ -500,7 +500,7 @@ func TestList(t *testing.T) {
 	}
 	got := byID[s.ID()]
 	if got.Name != "new name" || got.MessageCount != 3 || !got.Created.Equal(made) || got.Err != nil || got.Archived ||
-		got.Path != s.Path() || got.ParentSession != "before" || got.CWD != "/src" || got.Size == 0 || got.Modified.IsZero() || got.Updated.IsZero() {
+		got.Path != s.File() || got.ParentSession != "before" || got.CWD != "/src" || got.Size == 0 || got.Modified.IsZero() || got.Updated.IsZero() {
 		t.Errorf("%+v", got)
 	}
 	if got := byID[archived.ID()]; !got.Archived || got.MessageCount != 1 || got.Err != nil {
@@ -513,7 +513,7 @@ func TestList(t *testing.T) {
 		t.Errorf("newer version: %+v", got)
 	}
 	// An archived session can be loaded by its path and appended to.
-	back := loadScribe(t, archived.Path())
+	back := loadScribe(t, archived.File())
 	back.user("warm again")
 	back.again().sees("user: cold", "user: warm again")
 	if infos, err := session.List(filepath.Join(dir, "none")); err != nil || len(infos) != 0 {
@@ -563,7 +563,7 @@ func TestUseAfterClose(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Errorf("closing again: %v", err)
 	}
-	if s.ID() == "" || s.Path() == "" || s.LeafID() != id {
+	if s.ID() == "" || s.File() == "" || s.LeafID() != id {
 		t.Error("what is in memory is forgotten")
 	}
 	for name, use := range map[string]func() error{
@@ -672,7 +672,7 @@ func TestRecoverySurvivesARestart(t *testing.T) {
 		path := garbage(t)
 		first := mustGet(session.LoadOrRecover(path))(t)
 		mustDo(t, first.Close())
-		mustDo(t, os.WriteFile(first.Path(), []byte("garbage\n"), 0o600))
+		mustDo(t, os.WriteFile(first.File(), []byte("garbage\n"), 0o600))
 		s := closeWith(t, mustGet(session.LoadOrRecover(path))(t))
 		if s.ID() == first.ID() || mustGet(s.MessageCount())(t) != 1 {
 			t.Errorf("recovered in %q", s.ID())

@@ -92,7 +92,7 @@ func TestNoCutInsideAResponse(t *testing.T) {
 	noError(t, err)
 	answer := say(t, s, session.RoleAssistant, "because")
 	for _, id := range []string{thought, question} {
-		entries, err := s.PathTo("")
+		entries, err := session.Forward(s.Path(""))
 		noError(t, err)
 		noError(t, session.CheckCut(entries, id))
 	}

@@ -68,7 +68,7 @@ func TestPain_BadLineHidesHistory_ClaudeCode50347(t *testing.T) {
 	if got := len(mustGet(s.GetContext())(t)); got != 180 {
 		t.Errorf("%d of 180 readable entries are in the context", got)
 	}
-	if got := len(mustGet(s.PathTo(""))(t)); got != 200 {
+	if got := len(mustGet(session.Forward(s.Path("")))(t)); got != 200 {
 		t.Errorf("the path has %d entries and gaps, want 200", got)
 	}
 }
@@ -113,7 +113,7 @@ func TestPain_CompactionSplitsPair_OpenClaw4739(t *testing.T) {
 		s.result(fmt.Sprint("a", i))
 		s.say(fmt.Sprint("done ", i))
 	}
-	path := mustGet(s.PathTo(""))(t)
+	path := mustGet(session.Forward(s.Path("")))(t)
 	accepted := 0
 	for _, e := range path {
 		leaf := s.LeafID()
@@ -279,17 +279,17 @@ func TestPain_ResumeReadsEverything_Codex28866(t *testing.T) {
 	for i := range 500 {
 		s.user(fmt.Sprint(i, strings.Repeat("x", 2000)))
 	}
-	end := mustGet(os.Stat(s.Path()))(t).Size()
+	end := mustGet(os.Stat(s.File()))(t).Size()
 	s.compact("sum", s.user("kept"))
 	for i := range 20 {
 		s.user(fmt.Sprint(i, strings.Repeat("y", 2000)))
 	}
 	want := tell(t, s.at(""))
 	mustDo(t, s.Close())
-	data := readBytes(t, s.Path())
+	data := readBytes(t, s.File())
 	header, _, _ := strings.Cut(string(data), "\n")
 	clear(data[len(header)+1 : end-1])
-	mustDo(t, os.WriteFile(s.Path(), data, 0o600))
+	mustDo(t, os.WriteFile(s.File(), data, 0o600))
 	again := s.again()
 	if diff := cmp.Diff(want, tell(t, again.at(""))); diff != "" {
 		t.Errorf("resumed (-before +after):\n%s", diff)
@@ -308,10 +308,10 @@ func TestPain_ImagesInlinedAgain_Codex40323(t *testing.T) {
 	for i := range 40 {
 		s.message(session.RoleUser, picture(1, 40_000), session.Text(fmt.Sprint("screenshot ", i)))
 	}
-	if size := len(readBytes(t, s.Path())); size > 40*1000 {
+	if size := len(readBytes(t, s.File())); size > 40*1000 {
 		t.Errorf("the log has %d bytes", size)
 	}
-	if got := len(blobFiles(t, filepath.Dir(s.Path()))); got != 1 {
+	if got := len(blobFiles(t, filepath.Dir(s.File()))); got != 1 {
 		t.Errorf("%d blobs", got)
 	}
 }
@@ -321,13 +321,13 @@ func TestPain_ResumeDuplicatesHistory_Codex29531(t *testing.T) {
 	t.Parallel()
 	s := newScribe(t)
 	s.user("one")
-	before := readBytes(t, s.Path())
+	before := readBytes(t, s.File())
 	for range 10 {
 		again := s.again()
 		mustGet(again.GetContext())(t)
 		mustDo(t, again.Close())
 	}
-	if diff := cmp.Diff(string(before), string(readBytes(t, s.Path()))); diff != "" {
+	if diff := cmp.Diff(string(before), string(readBytes(t, s.File()))); diff != "" {
 		t.Errorf("resuming wrote:\n%s", diff)
 	}
 }
@@ -373,7 +373,7 @@ func TestPain_PromptLostBeforeReply_HermesAgent45110(t *testing.T) {
 	t.Parallel()
 	s := mustGet(session.New(t.TempDir(), ""))(t) // with the default durability
 	mustGet(s.AppendMessage(session.RoleUser, []session.Content{session.Text("the prompt")}))(t)
-	loadScribe(t, s.Path()).sees("user: the prompt") // nobody closed it
+	loadScribe(t, s.File()).sees("user: the prompt") // nobody closed it
 	mustDo(t, s.Close())
 }
 
@@ -438,11 +438,11 @@ func TestPain_ListWipesSession_GeminiCLI27368(t *testing.T) {
 	t.Parallel()
 	s := newScribe(t)
 	s.user("one")
-	before := snapshotDir(t, filepath.Dir(s.Path()))
+	before := snapshotDir(t, filepath.Dir(s.File()))
 	again := s.again()
-	mustGet(session.List(filepath.Dir(s.Path())))(t)
+	mustGet(session.List(filepath.Dir(s.File())))(t)
 	mustDo(t, again.Close())
-	if diff := cmp.Diff(before, snapshotDir(t, filepath.Dir(s.Path()))); diff != "" {
+	if diff := cmp.Diff(before, snapshotDir(t, filepath.Dir(s.File()))); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -675,13 +675,13 @@ func TestPain_FileRecreatedWithoutHeader(t *testing.T) {
 	t.Parallel()
 	s := newScribe(t, func(c *session.Config) { c.Files.Sync = file.Always })
 	s.user("one")
-	mustDo(t, os.Remove(s.Path()))
+	mustDo(t, os.Remove(s.File()))
 	for range 2 {
 		if _, err := s.AppendMessage(session.RoleUser, []session.Content{session.Text("two")}); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("%v, want fs.ErrNotExist", err)
 		}
 	}
-	if _, err := os.Stat(s.Path()); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Stat(s.File()); !errors.Is(err, fs.ErrNotExist) {
 		t.Error("the file was made again")
 	}
 }

@@ -90,7 +90,7 @@ func TestQueued(t *testing.T) {
 	}
 	three := appendQueued(t, s, "s", "three")
 	both("much later", "three")
-	path, err := s.PathTo("")
+	path, err := session.Forward(s.Path(""))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"errors"
 	"iter"
 	"slices"
@@ -29,33 +30,9 @@ func (s *Session) snapshot() ([]node, error) {
 	return nodes, err
 }
 
-// readAll decodes the entries of nodes; gaps and damaged ones become entries of
-// type TypeGap.
-func (s *Session) readAll(nodes []node, fetch bool) ([]Entry, error) {
-	decoded, err := s.inOrder(nodes)
-	if err != nil {
-		return nil, err
-	}
-	entries := make([]Entry, len(nodes))
-	for i, e := range decoded {
-		if e == nil {
-			entries[i] = gapEntry(nodes, i)
-			continue
-		}
-		entries[i] = e.clone()
-		if fetch {
-			if _, err := resolve(s.context(), s.store.Blobs(), &entries[i], nodes[i].pos); err != nil {
-				return nil, err
-			}
-		}
-	}
-	return entries, nil
-}
-
+// gapEntry is what is known of an entry that cannot be read.
 func gapEntry(nodes []node, at int) Entry {
 	e := Entry{Type: TypeGap, ID: nodes[at].id}
-	// Of a path, not of the whole tree, the nodes are not where their children
-	// think: see PathTo.
 	if parent := nodes[at].parent; parent != none && int(parent) < len(nodes) {
 		id := nodes[parent].id
 		e.ParentID = &id
@@ -201,19 +178,27 @@ func (s *Session) Entries() iter.Seq2[Entry, error] {
 	}
 }
 
-// Each yields the entries of ids, in that order. Their content is fetched one by
-// one, so that no more than one is in memory, however large they are. What cannot
-// be read is yielded as an entry of type TypeGap; an id that the session does not
-// have is ErrNotExist.
-func (s *Session) Each(ids ...string) iter.Seq2[Entry, error] {
-	return func(yield func(Entry, error) bool) {
-		nodes, err := s.findAll("each", ids)
-		if err != nil {
-			yield(Entry{}, err)
-			return
-		}
-		s.each(nodes, func(i int) Entry { return Entry{Type: TypeGap, ID: ids[i]} }, yield)
+// Peek returns entries as they are in the log: content that is kept in blobs is
+// not fetched. What cannot be read is an entry of type TypeGap; an id that the
+// session does not have is ErrNotExist.
+func (s *Session) Peek(ids ...string) ([]Entry, error) {
+	nodes, err := s.findAll("peek", ids)
+	if err != nil {
+		return nil, err
 	}
+	decoded, err := s.ordered(nodes, s.keepFew(len(nodes)))
+	if err != nil {
+		return nil, err
+	}
+	entries := make([]Entry, len(nodes))
+	for i, e := range decoded {
+		if e == nil {
+			entries[i] = Entry{Type: TypeGap, ID: nodes[i].id}
+		} else {
+			entries[i] = e.clone()
+		}
+	}
+	return entries, nil
 }
 
 // each reads nodes and yields them with their content; gap replaces what cannot be
@@ -317,59 +302,14 @@ func inOrderOf(nodes []node, read func(sorted []node) ([]*Entry, error)) ([]*Ent
 	return entries, nil
 }
 
-// PathTo returns the entries from the root to an entry; "" is the leaf.
-func (s *Session) PathTo(id string) ([]Entry, error) {
-	nodes, err := s.pathTo(id)
-	if err != nil {
-		return nil, err
+// byPosition returns the indexes of nodes in the order of the log.
+func byPosition(nodes []node) []int {
+	order := make([]int, len(nodes))
+	for i := range order {
+		order[i] = i
 	}
-	entries, err := s.readAll(nodes, true)
-	if err != nil {
-		return nil, err
-	}
-	for i := 1; i < len(entries); i++ { // gapEntry does not know this order
-		if entries[i].Type == TypeGap {
-			entries[i].ParentID = &entries[i-1].ID
-		}
-	}
-	return entries, nil
-}
-
-// OutlinePath returns the same path as PathTo without reading the entries: each has only its id, its
-// parent and its type.
-func (s *Session) OutlinePath(id string) ([]Entry, error) {
-	nodes, err := s.pathTo(id)
-	if err != nil {
-		return nil, err
-	}
-	entries := make([]Entry, len(nodes))
-	for i := range nodes {
-		entries[i].ID, entries[i].Type = nodes[i].id, nodes[i].kind.entryType()
-		if i > 0 {
-			entries[i].ParentID = &nodes[i-1].id
-		}
-	}
-	return entries, nil
-}
-
-// pathTo returns the nodes from the root to an entry.
-func (s *Session) pathTo(id string) (nodes []node, err error) {
-	err = s.withWhole(func(t *tree) error {
-		if id == "" {
-			id = t.leaf
-		}
-		path, ok := t.path(id)
-		if !ok {
-			return s.errNoEntry("read the path in", id)
-		}
-		slices.Reverse(path)
-		nodes = make([]node, len(path))
-		for i, at := range path {
-			nodes[i] = t.nodes[at]
-		}
-		return nil
-	})
-	return nodes, err
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(nodes[a].pos, nodes[b].pos) })
+	return order
 }
 
 // Leaves returns the ids of the entries with which branches end, the oldest first. Entries

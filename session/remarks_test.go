@@ -29,7 +29,7 @@ func TestTagsAndPins(t *testing.T) {
 	if _, err := s.AppendEntry(session.Pinned(true)); err != nil {
 		t.Fatal(err)
 	}
-	again, err := session.Load(s.Path())
+	again, err := session.Load(s.File())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +67,7 @@ func TestRemarksAreNoConflict(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	other, err := session.Load(agent.Path())
+	other, err := session.Load(agent.File())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +86,7 @@ func TestRemarksAreNoConflict(t *testing.T) {
 	if err != nil || *e.ParentID != first {
 		t.Errorf("the answer follows %v, %v; want %s", e.ParentID, err, first)
 	}
-	again, err := session.Load(agent.Path())
+	again, err := session.Load(agent.File())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,11 +138,11 @@ func TestTagsOfTwoWriters(t *testing.T) {
 	a := mustGet(session.New(t.TempDir(), ""))(t)
 	defer a.Close()
 	mustGet(a.AppendEntry(session.Tags("old", "kept")))(t)
-	b := mustGet(session.Load(a.Path()))(t)
+	b := mustGet(session.Load(a.File()))(t)
 	defer b.Close()
 	mustGet(a.AppendEntry(session.TagChange{Add: []string{"ours"}, Remove: []string{"old"}}.Entry()))(t)
 	mustGet(b.AppendEntry(session.TagChange{Add: []string{" theirs ", "theirs", ""}}.Entry()))(t)
-	for name, s := range map[string]*session.Session{"the last writer": b, "a reader": mustGet(session.Load(a.Path()))(t)} {
+	for name, s := range map[string]*session.Session{"the last writer": b, "a reader": mustGet(session.Load(a.File()))(t)} {
 		if tags := mustGet(s.Remarks())(t).Tags; !slices.Equal(tags, []string{"kept", "ours", "theirs"}) {
 			t.Errorf("%s sees the tags %q", name, tags)
 		}

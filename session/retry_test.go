@@ -62,7 +62,7 @@ func TestRetryTakesInWhatOthersWrote(t *testing.T) {
 	if _, err := a.AppendMessage(session.RoleUser, []session.Content{session.Text("one")}); err != nil {
 		t.Fatal(err)
 	}
-	b, err := session.Load(a.Path())
+	b, err := session.Load(a.File())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -277,8 +277,8 @@ func (s *Session) Header() Header {
 	return h
 }
 
-// Path returns the session's file, or "" if its store has no files.
-func (s *Session) Path() string {
+// File returns the path of the session's file, or "" if its store has no files.
+func (s *Session) File() string {
 	if p, ok := s.log.(interface{ Path() string }); ok {
 		return p.Path()
 	}

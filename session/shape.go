@@ -1,8 +1,15 @@
 package session
 
+import (
+	"fmt"
+	"iter"
+	"slices"
+)
+
 // Shape is the tree of a session at one moment, by numbers: its entries are numbered from 0 in
-// the order of EntryIDs. It shares the memory of the session, so a tree of any size can be looked
-// at without a copy. Peek reads entries by their numbers.
+// the order of the log, missing ones last. The first bytes of each line describe the tree, so it
+// is known without reading the entries. A shape shares the memory of the session, so a tree of any
+// size can be looked at without a copy. Peek and Entries read entries by their numbers.
 type Shape struct {
 	s      *Session
 	nodes  []node
@@ -36,6 +43,28 @@ func (t *Shape) Leaf() int32 { return t.leaf }
 
 // ID returns the id of an entry.
 func (t *Shape) ID(n int32) string { return t.nodes[n].id }
+
+// IDs yields the ids of all entries in the order of their numbers, including those that only move
+// the leaf.
+func (t *Shape) IDs() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for i := range t.nodes {
+			if !yield(t.nodes[i].id) {
+				return
+			}
+		}
+	}
+}
+
+// Path returns the entries from the root to one; -1 is the place before all of them.
+func (t *Shape) Path(n int32) []int32 {
+	var path []int32
+	for ; n != none; n = t.nodes[n].parent {
+		path = append(path, n)
+	}
+	slices.Reverse(path)
+	return path
+}
 
 // Parent returns the entry before one, or -1 if it is a root. It may have a higher number, if
 // the log is damaged.
@@ -80,12 +109,12 @@ func (t *Shape) Grew(older *Shape) bool {
 func (t *Shape) Relabelled(older *Shape) bool { return t.labels != older.labels }
 
 // Peek is Session.Peek by numbers, none of which may be there twice. It keeps nothing in memory,
-// however often it is called. isWanted, if it is not nil, looks at the line of each entry; those that
+// however often it is called. A number that no entry has is ErrNotExist. isWanted, if it is not nil, looks at the line of each entry; those that
 // are not wanted have no type.
 func (t *Shape) Peek(numbers []int32, isWanted func(line []byte) bool) ([]Entry, error) {
-	nodes := make([]node, len(numbers))
-	for i, n := range numbers {
-		nodes[i] = t.nodes[n]
+	nodes, err := t.some("peek", numbers)
+	if err != nil {
+		return nil, err
 	}
 	var unwanted Entry
 	decoded, err := inOrderOf(nodes, func(sorted []node) ([]*Entry, error) {
@@ -111,4 +140,30 @@ func (t *Shape) Peek(numbers []int32, isWanted func(line []byte) bool) ([]Entry,
 		}
 	}
 	return entries, nil
+}
+
+// Entries yields entries by their numbers, in that order. Their content is fetched one by one, so
+// that no more than one is in memory, however large they are. What cannot be read is yielded as an
+// entry of type TypeGap; a number that no entry has is ErrNotExist.
+func (t *Shape) Entries(numbers []int32) iter.Seq2[Entry, error] {
+	return func(yield func(Entry, error) bool) {
+		nodes, err := t.some("read", numbers)
+		if err != nil {
+			yield(Entry{}, err)
+			return
+		}
+		t.s.each(nodes, func(i int) Entry { return gapEntry(t.nodes, int(numbers[i])) }, yield)
+	}
+}
+
+// some returns the nodes of numbers.
+func (t *Shape) some(op string, numbers []int32) ([]node, error) {
+	nodes := make([]node, len(numbers))
+	for i, n := range numbers {
+		if n < 0 || int(n) >= len(t.nodes) {
+			return nil, &Error{Op: op, Name: t.s.name, Kind: ErrNotExist, Err: fmt.Errorf("entry number %d", n)}
+		}
+		nodes[i] = t.nodes[n]
+	}
+	return nodes, nil
 }

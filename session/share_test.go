@@ -115,7 +115,7 @@ func TestACopyOfAContextIsTheCallers(t *testing.T) {
 		t.Fatalf("the session lacks what the test is about:\n%s", want)
 	}
 	c, entries := s.at(""), mustGet(s.GetContext())(t)
-	path := mustGet(s.PathTo(""))(t)
+	path := mustGet(session.Forward(s.Path("")))(t)
 	for _, v := range []any{c, entries, path} {
 		spoil(reflect.ValueOf(v), make(map[any]bool))
 	}
@@ -125,7 +125,7 @@ func TestACopyOfAContextIsTheCallers(t *testing.T) {
 			t.Errorf("a caller changed it (-before +after):\n%s", diff)
 		}
 	}
-	if path := mustGet(s.PathTo(""))(t); encode(t, path[0]) != encode(t, mustGet(s.again().PathTo(""))(t)[0]) {
+	if path := mustGet(session.Forward(s.Path("")))(t); encode(t, path[0]) != encode(t, mustGet(session.Forward(s.again().Path("")))(t)[0]) {
 		t.Error("a caller changed the path")
 	}
 }
@@ -180,7 +180,7 @@ func TestRestoredBlobIsSeen(t *testing.T) {
 	s.call("c")
 	s.message(session.RoleTool, session.ToolResult("c", strings.Repeat("long output ", 10), false))
 	want := tell(t, s.at(""))
-	blob := blobFiles(t, filepath.Dir(s.Path()))[0]
+	blob := blobFiles(t, filepath.Dir(s.File()))[0]
 	again := s.again()
 	data := readBytes(t, blob)
 	mustDo(t, os.Remove(blob))
@@ -236,7 +236,7 @@ func TestLongPathsAreReadInOrder(t *testing.T) {
 	check("", want)
 	check("e0600", want[:601])
 	check("", want)
-	again := loadScribe(t, s.Path())
+	again := loadScribe(t, s.File())
 	if diff := cmp.Diff(mustGet(json.Marshal(s.at("").Fingerprints))(t), mustGet(json.Marshal(again.at("").Fingerprints))(t)); diff != "" {
 		t.Error("the fingerprints differ from those of a session that was just loaded")
 	}

@@ -156,7 +156,7 @@ const spentAtOnce = 256
 // copies of was paid before.
 func SpentIn(s *Session) (Spent, error) {
 	var sum Spent
-	ids, err := s.EntryIDs()
+	shape, err := s.Shape()
 	if err != nil {
 		return sum, err
 	}
@@ -164,7 +164,7 @@ func SpentIn(s *Session) (Spent, error) {
 	if err != nil {
 		return sum, err
 	}
-	for some := range slices.Chunk(ids, spentAtOnce) {
+	for some := range slices.Chunk(slices.Collect(shape.IDs()), spentAtOnce) {
 		done := budget.Part(s.context())
 		entries, err := s.Peek(some...)
 		if err != nil {

@@ -109,7 +109,7 @@ func (k *talk) step(t *rapid.T) {
 
 // edit changes what is said, not what is called.
 func (k *talk) edit(t *rapid.T, text string) {
-	path := mustGet(k.PathTo(""))(k.t)
+	path := mustGet(session.Forward(k.Path("")))(k.t)
 	path = slices.DeleteFunc(path, func(e session.Entry) bool {
 		return e.Message == nil || len(e.Message.Content) > 0 && e.Message.Content[0].ToolUse != nil
 	})
@@ -183,7 +183,7 @@ func (k *talk) holds(t *rapid.T, plan *session.CompactionPlan, keep int) {
 	if got := tokensOf(before); plan.TokensBefore != got || len(plan.Summarise)+len(plan.Kept) != len(before) {
 		t.Fatalf("%d tokens before, planned %d", got, plan.TokensBefore)
 	}
-	path := mustGet(k.PathTo(""))(k.t)
+	path := mustGet(session.Forward(k.Path("")))(k.t)
 	for i := range path {
 		first := path[i].ID
 		if !slices.Contains(inContext, first) || path[i].Compaction != nil {
@@ -272,7 +272,7 @@ func TestWhatSurvivesACompaction(t *testing.T) {
 func TestResumeFindsWhatSurvivesWithoutTheHistory(t *testing.T) {
 	t.Parallel()
 	s := newScribe(t)
-	size := func() int64 { return mustGet(os.Stat(s.Path()))(t).Size() }
+	size := func() int64 { return mustGet(os.Stat(s.File()))(t).Size() }
 	var spans [][2]int64 // of the history
 	fill := func() {
 		from := size()
@@ -293,11 +293,11 @@ func TestResumeFindsWhatSurvivesWithoutTheHistory(t *testing.T) {
 	s.say("done")
 	want := tell(t, s.at(""))
 	mustDo(t, s.Close())
-	data := readBytes(t, s.Path())
+	data := readBytes(t, s.File())
 	for _, span := range spans {
 		clear(data[span[0] : span[1]-1])
 	}
-	mustDo(t, os.WriteFile(s.Path(), data, 0o600))
+	mustDo(t, os.WriteFile(s.File(), data, 0o600))
 	if diff := cmp.Diff(want, tell(t, s.again().at(""))); diff != "" {
 		t.Errorf("resumed (-before +after):\n%s", diff)
 	}
@@ -535,8 +535,8 @@ func TestResumeWhenWhatSurvivesIsDamaged(t *testing.T) {
 	}
 	s.compact("sum", s.user("kept"))
 	mustDo(t, s.Close())
-	data := readBytes(t, s.Path())
-	mustDo(t, os.WriteFile(s.Path(), []byte(strings.Replace(string(data), `"content":"torn rules"`, `"content" "torn rules"`, 1)), 0o600))
+	data := readBytes(t, s.File())
+	mustDo(t, os.WriteFile(s.File(), []byte(strings.Replace(string(data), `"content":"torn rules"`, `"content" "torn rules"`, 1)), 0o600))
 	again := s.again()
 	again.sees("system: rules", "summary: sum", "user: kept")
 	if c := again.at(""); len(c.Problems) != 1 || c.Problems[0].Kind != session.ProblemDamaged {

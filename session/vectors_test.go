@@ -220,7 +220,7 @@ func pathOf(t *testing.T, s *session.Session) []string {
 	if s.LeafID() == "" {
 		return nil
 	}
-	entries, err := s.PathTo("")
+	entries, err := session.Forward(s.Path(""))
 	mustVector(t, err)
 	var path []string
 	for _, e := range entries {
@@ -249,8 +249,9 @@ func (b branches) add(id, parent, entryType string) {
 // leaf, unless something hangs on it.
 func checkVectorTree(t *testing.T, s *session.Session, want []vectorNode) {
 	t.Helper()
-	ids, err := s.EntryIDs()
+	shape, err := s.Shape()
 	mustVector(t, err)
+	ids := slices.Collect(shape.IDs())
 	var wantIDs []string
 	for _, n := range want {
 		wantIDs = append(wantIDs, n.ID)

@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"slices"
 	"testing"
 
 	"github.com/coppice-dev/coppice/store/memory"
@@ -27,10 +28,11 @@ func TestWalkingKeepsNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	ids, err := s.EntryIDs()
+	shape, err := s.Shape()
 	if err != nil {
 		t.Fatal(err)
 	}
+	ids := slices.Collect(shape.IDs())
 	kept := func() int { return len(s.cache.path) + len(s.cache.young) + len(s.cache.old) }
 	change := func(e *Entry) {
 		if got := TextOf(e.Message.Content); got != "as it was" {
@@ -46,7 +48,7 @@ func TestWalkingKeepsNothing(t *testing.T) {
 		for i := range entries {
 			change(&entries[i])
 		}
-		for e, err := range s.Each(ids...) {
+		for e, err := range shape.Entries(shape.Path(shape.Leaf())) {
 			if err != nil {
 				t.Fatal(err)
 			}

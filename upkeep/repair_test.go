@@ -51,7 +51,7 @@ func someLines(t *testing.T) []byte {
 	must(s.SetLabel(last, "roses"))
 	must(s.AppendEntry(session.Tags("garden")))
 	say(session.RoleAssistant, session.Text("beans"))
-	content, err := os.ReadFile(s.Path())
+	content, err := os.ReadFile(s.File())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +121,7 @@ func readSession(t *testing.T, dir, name string) (r readable, ok bool) {
 			r.Entries[e.ID] = string(line)
 		}
 	}
-	path, err := s.PathTo(r.Leaf)
+	path, err := session.Forward(s.Path(r.Leaf))
 	if err != nil {
 		t.Fatal(err)
 	}

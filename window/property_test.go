@@ -99,7 +99,7 @@ func TestViewProperties(t *testing.T) {
 	soak.Check(t, func(t *rapid.T) {
 		s, c := stored(t, dir, drawConversation(t, 25))
 		defer s.Close()
-		before, err := os.ReadFile(s.Path())
+		before, err := os.ReadFile(s.File())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -107,7 +107,7 @@ func TestViewProperties(t *testing.T) {
 		o := window.Options{Budget: drawBudget(t), Images: rapid.SampledFrom([]int{0, 3, window.AllImages, window.NoImages}).Draw(t, "images")}
 
 		v, err := window.Trim(c, o)
-		if after, readErr := os.ReadFile(s.Path()); readErr != nil || !bytes.Equal(before, after) {
+		if after, readErr := os.ReadFile(s.File()); readErr != nil || !bytes.Equal(before, after) {
 			t.Fatalf("the log has changed (%v)", readErr)
 		}
 		if !bytes.Equal(shown, snapshot(t, c.Entries)) {

@@ -95,7 +95,7 @@ func grow(w io.Writer, dir string) (string, error) {
 	g.do(s.AppendCompaction("TestParse fails because of an off-by-one.", retry, 1500))
 	g.do(s.AppendMessage(session.RoleAssistant, say("Fixed: the loop now ends at <=.")))
 	fmt.Fprintln(w, "Compacted what came before, and went on.")
-	return s.Path(), g.err
+	return s.File(), g.err
 }
 
 // gardener collects the first error, so that the tour reads as a story.

@@ -57,7 +57,7 @@ func someLines(t *testing.T) []byte {
 	must(s.SetLabel(last, "roses"))
 	must(s.AppendEntry(session.Tags("garden")))
 	say(session.RoleAssistant, session.Text("beans"))
-	content, err := os.ReadFile(s.Path())
+	content, err := os.ReadFile(s.File())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -29,7 +29,7 @@ func TestPeek(t *testing.T) {
 	mustGet(s.AppendEntry(session.Merge(first, "merged")))(t)
 	mustGet(s.AppendCompaction("sum", second, 1))(t)
 
-	ids := mustGet(s.EntryIDs())(t)
+	ids := slices.Collect(mustGet(s.Shape())(t).IDs())
 	var entries []session.Entry
 	for e, err := range s.Entries() {
 		mustDo(t, err)
@@ -57,19 +57,19 @@ func TestPeekFetchesNothing(t *testing.T) {
 	if r := mustGet(s.Entry(id))(t).Message.Content[0].ToolResult; len(r.Content) != 100_000 {
 		t.Error("the entry is not whole")
 	}
-	path := s.Path()
+	path := s.File()
 	mustDo(t, s.Close())
 	data := strings.Replace(string(readBytes(t, path)), `"one"`, `"one`, 1)
 	mustDo(t, os.WriteFile(path, []byte(data), 0o600))
 	again := mustGet(session.Load(path))(t)
 	defer again.Close()
-	if e := mustGet(again.Peek(mustGet(again.EntryIDs())(t)...))(t)[0]; e.Type != session.TypeGap {
+	if e := mustGet(again.Peek(slices.Collect(mustGet(again.Shape())(t).IDs())...))(t)[0]; e.Type != session.TypeGap {
 		t.Errorf("a damaged line is %+v", e)
 	}
 }
 
-// An outlined path says which of its entries are messages, and has nothing beside it.
-func TestOutlinePath(t *testing.T) {
+// The path in a shape says which of its entries are messages, and has nothing beside it.
+func TestShapeHasThePath(t *testing.T) {
 	t.Parallel()
 	s, err := session.Create(t.Context(), memory.New(nil), session.Header{}, nil)
 	if err != nil {
@@ -92,14 +92,14 @@ func TestOutlinePath(t *testing.T) {
 			}
 		}
 	}
-	path, err := s.OutlinePath("")
+	shape := mustGet(s.Shape())(t)
 	var got []string
-	for _, e := range path {
-		if e.Type == session.TypeMessage {
-			got = append(got, e.ID)
+	for _, n := range shape.Path(shape.Leaf()) {
+		if shape.Type(n) == session.TypeMessage {
+			got = append(got, shape.ID(n))
 		}
 	}
-	if err != nil || !slices.Equal(got, want) {
-		t.Errorf("%v, %v; want %v", got, err, want)
+	if !slices.Equal(got, want) {
+		t.Errorf("%v; want %v", got, want)
 	}
 }
