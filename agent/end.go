@@ -13,7 +13,7 @@ import (
 func (k *Keeper) end() ([]session.Entry, error) {
 	var end []session.Entry
 	answered := false
-	for e, err := range k.s.Backward("") {
+	for e, err := range k.s.Path("") {
 		if err != nil {
 			return nil, err
 		}

@@ -128,12 +128,13 @@ func (k *Keeper) catchUp() error {
 	if err != nil || stay == "" {
 		return err
 	}
-	path, err := k.s.OutlinePath(now)
+	shape, err := k.s.Shape()
 	if err != nil {
 		return err
 	}
-	if at := slices.IndexFunc(path, func(e session.Entry) bool { return e.ID == stay }); at >= 0 {
-		k.tellCaughtUp(path[at+1:])
+	path := shape.Path(shape.Index(now))
+	if at := slices.Index(path, shape.Index(stay)); at >= 0 {
+		k.tellCaughtUp(shape, path[at+1:])
 		return nil
 	}
 	if k.disturbed.CompareAndSwap(false, true) {
@@ -147,11 +148,18 @@ func (k *Keeper) catchUp() error {
 }
 
 // tellCaughtUp publishes that others have added messages.
-func (k *Keeper) tellCaughtUp(added []session.Entry) {
-	added = slices.DeleteFunc(added, func(e session.Entry) bool { return e.Type != session.TypeMessage })
-	if n := len(added); n > 0 {
-		k.publish(Event{Type: CaughtUp, Entry: &added[n-1], Missed: int64(n)})
+func (k *Keeper) tellCaughtUp(shape *session.Shape, added []int32) {
+	added = slices.DeleteFunc(added, func(n int32) bool { return shape.Type(n) != session.TypeMessage })
+	n := len(added)
+	if n == 0 {
+		return
 	}
+	last := session.Entry{ID: shape.ID(added[n-1]), Type: session.TypeMessage}
+	if above := shape.Parent(added[n-1]); above >= 0 {
+		id := shape.ID(above)
+		last.ParentID = &id
+	}
+	k.publish(Event{Type: CaughtUp, Entry: &last, Missed: int64(n)})
 }
 
 // lastWhole returns the last message on the path to an entry that did not break off, or "".
@@ -159,7 +167,7 @@ func (k *Keeper) lastWhole(id string) (string, error) {
 	if id == "" {
 		return "", nil
 	}
-	for e, err := range k.s.Backward(id) {
+	for e, err := range k.s.Path(id) {
 		if err != nil {
 			return "", err
 		}

@@ -2,7 +2,6 @@ package agent
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/coppice-dev/coppice/provider"
@@ -209,20 +208,20 @@ func (k *Keeper) leaveBroken() error {
 // lastPrompt returns the entry that began the last turn, or "". It may be in the part of
 // the path that a compaction has replaced.
 func (k *Keeper) lastPrompt() (string, error) {
-	path, err := k.s.OutlinePath("")
+	shape, err := k.s.Shape()
 	if err != nil {
 		return "", err
 	}
-	for _, e := range slices.Backward(path) {
-		if e.Type != session.TypeMessage {
+	for n := shape.Leaf(); n >= 0; n = shape.Parent(n) {
+		if shape.Type(n) != session.TypeMessage {
 			continue
 		}
-		found, err := k.s.Peek(e.ID)
+		found, err := k.s.Peek(shape.ID(n))
 		if err != nil {
 			return "", err
 		}
 		if found[0].BeginsTurn() {
-			return e.ID, nil
+			return shape.ID(n), nil
 		}
 	}
 	return "", nil

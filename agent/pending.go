@@ -192,16 +192,17 @@ func Left(end []session.Entry) (calls []Pending, open bool) {
 
 // readStates fills in how far calls have come on the path to the leaf.
 func (k *Keeper) readStates(calls []Pending) error {
-	path, err := k.s.OutlinePath("")
+	shape, err := k.s.Shape()
 	if err != nil {
 		return err
 	}
-	at := make(map[string]int, len(path)) // where the entries are on the path
+	at := make(map[string]int) // where the entries are on the path
 	var ids []string
-	for i := range path {
-		at[path[i].ID] = i
-		if path[i].Type == session.TypeCustom && i > at[calls[0].Entry] {
-			ids = append(ids, path[i].ID)
+	for i, n := range shape.Path(shape.Leaf()) {
+		id := shape.ID(n)
+		at[id] = i
+		if shape.Type(n) == session.TypeCustom && i > at[calls[0].Entry] {
+			ids = append(ids, id)
 		}
 	}
 	entries, err := k.s.Peek(ids...)

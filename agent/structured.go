@@ -86,7 +86,7 @@ func answer[T any](ctx context.Context, a *Agent, begin func(*turn) ([]Pending, 
 
 // resultOf returns what the model was told about a call, or "" if that cannot be read.
 func (t *turn) resultOf(p *Pending) string {
-	for e, err := range t.s.Backward("") {
+	for e, err := range t.s.Path("") {
 		if err != nil || e.ID == p.Entry {
 			break
 		}

@@ -108,12 +108,11 @@ func Branch(ctx context.Context, model provider.Model, abandoned []session.Entry
 func Abandoned(s *session.Session, from, to string) ([]session.Entry, error) {
 	shared := make(map[string]bool)
 	if to != "" {
-		path, err := s.PathTo(to)
-		if err != nil {
-			return nil, err
-		}
-		for i := range path {
-			shared[path[i].ID] = true
+		for e, err := range s.Path(to) {
+			if err != nil {
+				return nil, err
+			}
+			shared[e.ID] = true
 		}
 	}
 	c, err := s.Context(session.ContextOptions{Leaf: from})
