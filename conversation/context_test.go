@@ -91,7 +91,7 @@ func changeTail(t *rapid.T, st *memory.Store, m *conversation.Sessions, c *conve
 	s, err := session.Open(t.Context(), st, totals.Tail, nil)
 	noError(t, err)
 	defer s.Close()
-	path, err := s.PathTo("")
+	path, err := session.Forward(s.Path(""))
 	noError(t, err)
 	var messages []string
 	for _, e := range path {

@@ -51,7 +51,15 @@ func pageOf[T any](list []T, page, size int) []T {
 
 // read reads a page of the messages. If one cannot be read, what is a message is not known.
 func (b *shelf) read(ctx context.Context, page, size int) (messages []Message, _ error) {
-	for e, err := range b.WithContext(ctx).Each(pageOf(b.ids, page, size)...) {
+	shape, err := b.WithContext(ctx).Shape()
+	if err != nil {
+		return nil, err
+	}
+	var numbers []int32
+	for _, id := range pageOf(b.ids, page, size) {
+		numbers = append(numbers, shape.Index(id))
+	}
+	for e, err := range shape.Entries(numbers) {
 		if err != nil {
 			return nil, err
 		}
@@ -97,13 +105,13 @@ func (m *Sessions) openShelf(id string) (*shelf, error) {
 		return nil, err
 	}
 	b := &shelf{joined: j, leaf: j.LeafID()}
-	path, err := b.OutlinePath("")
+	shape, err := b.Shape()
 	if err != nil {
 		return nil, errors.Join(err, b.Close())
 	}
-	for i := range path {
-		if path[i].Type == session.TypeMessage {
-			b.ids = append(b.ids, path[i].ID)
+	for _, n := range shape.Path(shape.Leaf()) {
+		if shape.Type(n) == session.TypeMessage {
+			b.ids = append(b.ids, shape.ID(n))
 		}
 	}
 	return b, nil

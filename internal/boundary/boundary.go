@@ -76,7 +76,7 @@ func Estimate(e *session.Entry) int {
 
 // Read returns a session up to its leaf.
 func Read(ctx context.Context, s *session.Session) (*Part, error) {
-	path, err := s.WithContext(ctx).PathTo("")
+	path, err := session.Forward(s.WithContext(ctx).Path(""))
 	if err != nil {
 		return nil, err
 	}
@@ -122,17 +122,15 @@ func (p *Part) traceBack(ctx context.Context, s *session.Session) error {
 	if err != nil {
 		return err
 	}
-	path, err := whole.PathTo("")
 	p.Before = Origin{Root: c.ID, Created: whole.Header().CreatedAt}
-	for i := range path {
-		e := &path[i]
-		if whole.SessionOf(e.ID) == p.ID {
+	for e, failed := range whole.Path("") {
+		if err = failed; err != nil || whole.SessionOf(e.ID) == p.ID {
 			continue
 		}
 		p.given[e.ID] = true
 		if e.Message != nil {
 			p.Before.Messages++
-			p.Before.Tokens.Add(e)
+			p.Before.Tokens.Add(&e)
 		}
 	}
 	return errors.Join(err, whole.Close())
