@@ -34,7 +34,7 @@ func TestImportHashesIDsThatAreNotPlain(t *testing.T) {
 	}
 	s := h.open(toyID("c"))
 	healthy(t, s)
-	path, err := s.PathTo("")
+	path, err := session.Forward(s.Path(""))
 	if err != nil {
 		t.Fatal(err)
 	}

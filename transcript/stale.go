@@ -37,8 +37,7 @@ func (t *target) isStale(want string) (bool, error) {
 	if t.added > 0 || t.again > 0 {
 		return false, nil
 	}
-	path, err := t.s.PathTo(t.base)
-	return slices.ContainsFunc(path, func(e session.Entry) bool { return e.ID == want }), err
+	return t.isBefore(want, t.base)
 }
 
 // hasGrown reports whether this very file was read before, and is newer now.
@@ -61,8 +60,16 @@ func (t *target) leadsTo(id string) (bool, error) {
 		}
 	}
 	// The leaf was moved back by hand, or by an import of an older version.
-	path, err := t.s.PathTo(id)
-	return slices.ContainsFunc(path, func(e session.Entry) bool { return e.ID == t.base }), err
+	return t.isBefore(t.base, id)
+}
+
+// isBefore reports whether an entry is on the path to another one.
+func (t *target) isBefore(id, other string) (bool, error) {
+	shape, err := t.s.Shape()
+	if err != nil {
+		return false, err
+	}
+	return slices.Contains(shape.Path(shape.Index(other)), shape.Index(id)), nil
 }
 
 // newestImported returns the latest time of the imported entries.
