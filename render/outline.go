@@ -59,11 +59,7 @@ func NewOutline(c Conversation, o OutlineOptions) (*Outline, error) {
 	if err := k.Update(c); err != nil {
 		return nil, err
 	}
-	ids, err := c.EntryIDs()
-	if err != nil {
-		return nil, err
-	}
-	out := &Outline{Names: ShortEntryIDs(ids), sketch: k}
+	out := &Outline{Names: ShortEntryIDs(slices.Collect(k.shape.IDs())), sketch: k}
 	out.grow()
 	out.Leaf = out.Node(o.Leaf)
 	if at := out.Node(o.At); at != nil && !slices.Contains(out.Path(), at) {

@@ -88,7 +88,16 @@ func (c Conversation) ReadChunks(ctx context.Context, nodes []*Node, maxOutput i
 func (c Conversation) EachNode(nodes []*Node) iter.Seq2[*Node, error] {
 	return func(yield func(*Node, error) bool) {
 		i := 0
-		for e, err := range c.Each(idsOf(nodes)...) {
+		shape, err := c.Shape()
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		numbers := make([]int32, len(nodes))
+		for i, n := range nodes {
+			numbers[i] = shape.Index(n.Entry.ID)
+		}
+		for e, err := range shape.Entries(numbers) {
 			if err == nil {
 				err = c.readUnsaid(nodes[i].unsaid, &e)
 			}

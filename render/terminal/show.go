@@ -71,10 +71,11 @@ func Entries(w io.Writer, s Style, entries []session.Entry, names render.Names) 
 }
 
 func (r *reader) all(ctx context.Context, c render.Conversation) error {
-	ids, err := c.EntryIDs()
+	shape, err := c.Shape()
 	if err != nil {
 		return err
 	}
+	ids := slices.Collect(shape.IDs())
 	r.names = render.ShortEntryIDs(ids)
 	for some := range slices.Chunk(ids, render.ReadAtOnce) {
 		entries, err := c.Peek(some...)
