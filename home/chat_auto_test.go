@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -151,11 +152,11 @@ func TestModelThatFailsChangesNothing(t *testing.T) {
 
 func (h *house) ids(s *session.Session) []string {
 	h.Helper()
-	ids, err := s.EntryIDs()
+	shape, err := s.Shape()
 	if err != nil {
 		h.Fatal(err)
 	}
-	return ids
+	return slices.Collect(shape.IDs())
 }
 
 // A summary takes a while. That somebody goes on with the conversation in the meantime

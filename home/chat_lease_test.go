@@ -32,11 +32,11 @@ func TestASecondChatIsToldWhoWorksThere(t *testing.T) {
 		if err := inOtherProgram(ctx, h, id); home.KindOf(err) != home.KindLocked {
 			t.Errorf("another program says something: %v", err)
 		}
-		ids, err := one.Conversation().EntryIDs()
+		shape, err := one.Conversation().Shape()
 		if err != nil {
 			return agent.Result{}, err
 		}
-		_, err = other.Branch(ctx, ids[0], false)
+		_, err = other.Branch(ctx, shape.ID(0), false)
 		held, ok := errors.AsType[*lease.HeldError](err)
 		if !ok || home.KindOf(err) != home.KindLocked {
 			t.Errorf("the other goes back: %v", err)

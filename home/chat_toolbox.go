@@ -232,13 +232,13 @@ func (c *Chat) presentTurn() (ids []string, err error) {
 	if c.c == nil {
 		return nil, nil
 	}
-	path, err := c.c.OutlinePath("")
+	shape, err := c.c.Shape()
 	if err != nil {
 		return nil, err
 	}
-	for _, e := range slices.Backward(path) {
-		ids = append(ids, e.ID)
-		entries, err := c.c.Peek(e.ID)
+	for n := shape.Leaf(); n >= 0; n = shape.Parent(n) {
+		ids = append(ids, shape.ID(n))
+		entries, err := c.c.Peek(shape.ID(n))
 		if err != nil || entries[0].BeginsTurn() {
 			return ids, err
 		}

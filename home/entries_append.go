@@ -459,15 +459,11 @@ func (h *Home) checkEntry(ctx context.Context, c *Conversation, leaf string, e *
 
 // peekPath returns the path to an entry without the content of blobs.
 func peekPath(s *session.Session, id string) ([]session.Entry, error) {
-	path, err := s.OutlinePath(id)
+	shape, err := s.Shape()
 	if err != nil {
 		return nil, err
 	}
-	ids := make([]string, len(path))
-	for i := range path {
-		ids[i] = path[i].ID
-	}
-	return s.Peek(ids...)
+	return shape.Peek(shape.Path(shape.Index(id)), nil)
 }
 
 // ResultError means that no tool call waits for a result. With AppendRequest.Force it is

@@ -76,50 +76,37 @@ func (c *Conversation) path(r PathRequest) iter.Seq2[session.Entry, error] {
 	if err := notNegative("last", r.Last); err != nil {
 		return fail(err)
 	}
-	if r.All {
-		ids, err := c.EntryIDs()
-		if err != nil {
-			return fail(err)
-		}
-		return c.Each(lastOf(ids, r.Last)...)
+	shape, err := c.Shape()
+	if err != nil {
+		return fail(err)
 	}
-	if r.At != "" {
+	switch {
+	case r.All:
+		numbers := make([]int32, shape.Len())
+		for i := range numbers {
+			numbers[i] = int32(i)
+		}
+		return shape.Entries(lastOf(numbers, r.Last))
+	case r.At != "":
 		ids, err := c.around(r)
 		if err != nil {
 			return fail(err)
 		}
-		return c.Each(ids...)
+		numbers := make([]int32, len(ids))
+		for i, id := range ids {
+			numbers[i] = shape.Index(id)
+		}
+		return shape.Entries(numbers)
 	}
-	leaf, err := c.LeafID(), error(nil)
+	leaf := shape.Leaf()
 	if r.Leaf != "" {
-		leaf, err = c.Resolve(r.Leaf)
-	}
-	if err != nil || leaf == "" { // "" means before the first entry
-		if err == nil {
-			return func(func(session.Entry, error) bool) {}
+		id, err := c.Resolve(r.Leaf)
+		if err != nil {
+			return fail(err)
 		}
-		return fail(err)
+		leaf = shape.Index(id) // -1 for before the first entry
 	}
-	path, err := c.OutlinePath(leaf)
-	if err != nil {
-		return fail(err)
-	}
-	path = lastOf(path, r.Last)
-	ids := make([]string, len(path))
-	for i := range path {
-		ids[i] = path[i].ID
-	}
-	return func(yield func(session.Entry, error) bool) {
-		i := 0
-		for entry, err := range c.Each(ids...) {
-			if err == nil && entry.Type == session.TypeGap { // what cannot be read does not say what it follows
-				entry.ParentID = path[i].ParentID
-			}
-			if i++; !yield(entry, err) {
-				return
-			}
-		}
-	}
+	return shape.Entries(lastOf(shape.Path(leaf), r.Last))
 }
 
 // around returns the entries around one, on the branch that it is on.

@@ -48,11 +48,7 @@ func missingOfAll(ctx context.Context, s *session.Session) ([]MissingContent, er
 	if err != nil {
 		return nil, err
 	}
-	ids, err := s.EntryIDs()
-	if err != nil {
-		return nil, err
-	}
-	for e, err := range peeked(ctx, s, ids) {
+	for e, err := range eachPeeked(ctx, s) {
 		if err != nil {
 			return nil, err
 		}

@@ -159,7 +159,7 @@ func (card *Card) readEnd(s *session.Session) ([]session.Entry, error) {
 	var end []session.Entry
 	card.Whole = true
 	bytes := 0
-	for e, err := range s.Backward("") {
+	for e, err := range s.Path("") {
 		if err != nil {
 			return nil, err
 		}

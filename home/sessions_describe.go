@@ -124,11 +124,11 @@ func startedBy(ctx context.Context, st store.Store, name string) string {
 	if call := session.ParentCall(&h); call != "" {
 		return call
 	}
-	ids, err := s.EntryIDs()
+	shape, err := s.Shape()
 	if err != nil {
 		return ""
 	}
-	entries, err := s.Peek(ids[:min(len(ids), 8)]...)
+	entries, err := shape.Peek([]int32{0, 1, 2, 3, 4, 5, 6, 7}[:min(shape.Len(), 8)], nil)
 	if err != nil {
 		return ""
 	}

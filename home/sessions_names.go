@@ -374,11 +374,12 @@ func ResolveEntry(s *session.Session, given string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	ids, err := s.EntryIDs()
+	shape, err := s.Shape()
 	if err != nil {
 		return "", err
 	}
 	var found []string
+	ids := slices.Collect(shape.IDs())
 	for _, id := range ids {
 		if id == given {
 			return given, nil
@@ -390,13 +391,17 @@ func ResolveEntry(s *session.Session, given string) (string, error) {
 	if len(found) == 0 { // a user chose the label; an id only happens to begin like this
 		found = render.EntriesNamed(given, ids)
 	}
-	return theOne("entry", given, found, func(some []string) ([]string, error) { return gists(s, ids, some) })
+	return theOne("entry", given, found, func(some []string) ([]string, error) { return gists(shape, ids, some) })
 }
 
 // gists returns for each of some entries its short name and what it says.
-func gists(s *session.Session, all, some []string) (texts []string, err error) {
+func gists(shape *session.Shape, all, some []string) (texts []string, err error) {
 	short := render.ShortEntryIDs(all)
-	for e, err := range s.Each(some...) {
+	numbers := make([]int32, len(some))
+	for i, id := range some {
+		numbers[i] = shape.Index(id)
+	}
+	for e, err := range shape.Entries(numbers) {
 		if err != nil {
 			return nil, err
 		}
@@ -570,8 +575,10 @@ func (e *Entries) short(ctx context.Context, r EntryNamesRequest) (*NamesResult,
 		if err != nil {
 			return nil, err
 		}
-		ids, err := c.EntryIDs()
-		all = append(all, ids...)
+		shape, err := c.Shape()
+		if err == nil {
+			all = slices.AppendSeq(all, shape.IDs())
+		}
 		if err := errors.Join(err, c.Close()); err != nil {
 			return nil, err
 		}

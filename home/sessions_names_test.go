@@ -80,10 +80,7 @@ func TestAChosenNameWinsOverAPrefix(t *testing.T) {
 		t.Errorf("last means %q, %v; want the session of that id", got, err)
 	}
 	s := h.say(session.Header{ID: "s"}, "one", "two")
-	ids, err := s.EntryIDs()
-	if err != nil {
-		t.Fatal(err)
-	}
+	ids := h.ids(s)
 	label := ids[1][:1] // with which every id begins
 	if _, err := s.SetLabel(ids[0], label); err != nil {
 		t.Fatal(err)
@@ -142,10 +139,7 @@ func TestLabelsDoNotShadowOtherNames(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
 	s := h.say(session.Header{ID: "talk"}, "one", "two")
-	ids, err := s.EntryIDs()
-	if err != nil {
-		t.Fatal(err)
-	}
+	ids := h.ids(s)
 	first, second := ids[0], ids[1]
 	for _, label := range []string{"leaf", " leaf ", first, second} {
 		if _, err := h.Entries.Label(t.Context(), home.LabelRequest{Session: "talk", Entry: first, Label: label}); !errors.Is(err, session.ErrInvalid) || home.HintOf(err) == "" {
@@ -161,7 +155,7 @@ func TestLabelsDoNotShadowOtherNames(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	_, err = h.Entries.Label(t.Context(), home.LabelRequest{Session: "talk", Entry: "needs_review", Label: "x"})
+	_, err := h.Entries.Label(t.Context(), home.LabelRequest{Session: "talk", Entry: "needs_review", Label: "x"})
 	if ambiguous, ok := errors.AsType[*home.AmbiguousError](err); !ok || len(ambiguous.Found) != 2 {
 		t.Error(err)
 	}

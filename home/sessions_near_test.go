@@ -13,11 +13,7 @@ func TestTheNameOfARevisionMeansIt(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
 	s := h.say(session.Header{ID: "s"}, "one")
-	ids, err := s.EntryIDs()
-	if err != nil {
-		t.Fatal(err)
-	}
-	entry := ids[0]
+	entry := h.ids(s)[0]
 	revision := entry + "~89abcdef"
 	if err := s.Append(session.Entry{
 		Type: session.TypeMessage, ID: revision, ParentID: &entry,

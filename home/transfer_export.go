@@ -414,22 +414,18 @@ func (c *Conversation) export(ctx context.Context, w io.Writer, leaf string, r *
 // missingFor lists missing content that a format would show. JSON, inlined JSONL and a page
 // find that out while they are written.
 func (c *Conversation) missingFor(ctx context.Context, r *ExportRequest, leaf string) (missing []MissingContent, err error) {
-	var ids []string
+	shape, err := c.Shape()
+	if err != nil {
+		return nil, err
+	}
+	ids := slices.Collect(shape.IDs())
 	switch format := r.Format; {
 	case format == ExportJSONL:
 		return missingOfAll(ctx, c.Session)
 	case format == ExportJSON, format == ExportMarkdown && leaf == "", format == ExportHTML && !r.Redact:
 		return nil, nil
 	case format == ExportMarkdown:
-		var path []session.Entry
-		if path, err = c.OutlinePath(leaf); err != nil {
-			return nil, err
-		}
-		for i := range path {
-			ids = append(ids, path[i].ID)
-		}
-	default:
-		if ids, err = c.EntryIDs(); err != nil {
+		if ids, err = pathIDs(c.Session, leaf); err != nil {
 			return nil, err
 		}
 	}

@@ -66,11 +66,11 @@ func (c *Conversation) writeJSON(ctx context.Context, w io.Writer, count *int) e
 // eachPeeked yields the entries of a session in the order of its log, without what they have
 // in blobs.
 func eachPeeked(ctx context.Context, s *session.Session) iter.Seq2[session.Entry, error] {
-	ids, err := s.EntryIDs()
+	shape, err := s.Shape()
 	if err != nil {
 		return func(yield func(session.Entry, error) bool) { yield(session.Entry{}, err) }
 	}
-	return peeked(ctx, s, ids)
+	return peeked(ctx, s, slices.Collect(shape.IDs()))
 }
 
 // eachAsOne is eachPeeked for a copy of a conversation as a single session. It leaves out the record

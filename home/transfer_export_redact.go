@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"iter"
-	"slices"
 	"time"
 
 	"github.com/coppice-dev/coppice/session"
@@ -80,7 +79,7 @@ func graftMoved(to *session.Session, e session.Entry, refused error) error {
 	if e.ParentID == nil {
 		return refused
 	}
-	path, err := to.PathTo(*e.ParentID)
+	path, err := session.Forward(to.Path(*e.ParentID))
 	if err != nil {
 		return err
 	}
@@ -97,25 +96,26 @@ func graftGaps(to, from *session.Session, id string, at time.Time) (bool, error)
 	if has, err := to.Has(id); has || err != nil {
 		return has, err
 	}
-	path, err := from.OutlinePath(id)
-	if errors.Is(err, session.ErrNotExist) {
-		return false, nil
+	shape, err := from.Shape()
+	if err != nil {
+		return false, err
 	}
+	path := shape.Path(shape.Index(id))
 	for i := 0; i < len(path) && err == nil; i++ {
 		var has bool
-		if has, err = to.Has(path[i].ID); has || err != nil {
+		if has, err = to.Has(shape.ID(path[i])); has || err != nil {
 			continue
 		}
 		var there []session.Entry
-		if there, err = from.Peek(path[i].ID); err != nil || there[0].Type != session.TypeGap {
+		if there, err = shape.Peek(path[i:i+1], nil); err != nil || there[0].Type != session.TypeGap {
 			return false, err
 		}
 		err = to.Graft(session.Entry{
-			Type: session.TypeCustom, ID: path[i].ID, ParentID: path[i].ParentID, Timestamp: at,
+			Type: session.TypeCustom, ID: there[0].ID, ParentID: there[0].ParentID, Timestamp: at,
 			Custom: &session.CustomEntry{CustomType: session.CustomGap, Data: map[string]any{"session": from.ID()}},
 		})
 	}
-	return err == nil, err
+	return err == nil && len(path) > 0, err
 }
 
 // moveLeaf gives a copy the leaf of its original, or the nearest before it that could be
@@ -125,18 +125,21 @@ func moveLeaf(copied, from *session.Session) error {
 	if leaf == "" || leaf == copied.LeafID() {
 		return nil
 	}
-	path, err := from.OutlinePath(leaf)
-	for _, e := range slices.Backward(path) {
-		var has bool
-		if has, err = copied.Has(e.ID); err != nil {
+	shape, err := from.Shape()
+	if err != nil {
+		return err
+	}
+	for n := shape.Index(leaf); n >= 0; n = shape.Parent(n) {
+		id := shape.ID(n)
+		has, err := copied.Has(id)
+		switch {
+		case err != nil:
 			return err
-		}
-		if has && e.ID != copied.LeafID() {
-			return copied.Branch(e.ID)
-		}
-		if has {
+		case has && id != copied.LeafID():
+			return copied.Branch(id)
+		case has:
 			return nil
 		}
 	}
-	return err
+	return nil
 }

@@ -363,24 +363,27 @@ func (h *Home) continuedWith(ctx context.Context, s *session.Session) (string, e
 // apart. If its marker is lost, these are what the sessions before it have, too: see
 // docs/format.md, 8.2.
 func ownIDs(s *session.Session, before map[string]bool) (beginning, own []string, err error) {
-	ids, err := s.EntryIDs()
-	if err != nil || s.Header().Relation != session.RelationContinuation {
-		return nil, ids, err
-	}
 	shape, err := s.Shape()
 	if err != nil {
 		return nil, nil, err
 	}
-	typeOf := func(id string) session.EntryType { return shape.Type(shape.Index(id)) }
-	first := slices.IndexFunc(ids, func(id string) bool { return typeOf(id) == session.TypeContinues })
-	if first < 0 {
-		first = slices.IndexFunc(ids, func(id string) bool {
-			return !before[id] && typeOf(id) != session.TypeLeaf && typeOf(id) != session.TypeGap
-		})
+	ids := slices.Collect(shape.IDs())
+	if s.Header().Relation != session.RelationContinuation {
+		return nil, ids, nil
+	}
+	types := make([]session.EntryType, len(ids))
+	for i := range ids {
+		types[i] = shape.Type(int32(i))
+	}
+	first := slices.Index(types, session.TypeContinues)
+	for i := 0; i < len(ids) && first < 0; i++ {
+		if !before[ids[i]] && types[i] != session.TypeLeaf && types[i] != session.TypeGap {
+			first = i
+		}
 	}
 	for i, id := range ids {
 		isCopy := i < first || first < 0
-		if isCopy || typeOf(id) == session.TypeGap && before[id] { // missing entries come last
+		if isCopy || types[i] == session.TypeGap && before[id] { // missing entries come last
 			beginning = append(beginning, id)
 		} else {
 			own = append(own, id)
@@ -426,12 +429,12 @@ func (h *Home) publishOwn(ctx context.Context, st store.Store, s *session.Sessio
 	if err != nil {
 		return err
 	}
-	ids, err := older.EntryIDs()
-	known := make(map[string]bool, len(ids))
-	for _, id := range ids {
-		known[id] = true
-	}
+	known := make(map[string]bool)
+	shape, err := older.Shape()
 	if err == nil {
+		for id := range shape.IDs() {
+			known[id] = true
+		}
 		err = graftAll(older.WithContext(ctx), s, func(yield func(session.Entry, error) bool) {
 			for e, err := range eachPeeked(ctx, s) {
 				if known[e.ID] {
