@@ -183,12 +183,12 @@ func (u *ui) entryOffers(ctx context.Context, _ string) (names []string) {
 		names = append(names, label)
 	}
 	slices.Sort(names)
-	path, err := u.chat.Conversation().OutlinePath("")
+	shape, err := u.chat.Conversation().Shape()
 	if err != nil {
 		return names
 	}
-	for i := len(path) - 1; i >= max(0, len(path)-maxNames); i-- {
-		names = append(names, short.Shown(path[i].ID))
+	for n, most := shape.Leaf(), maxNames; n >= 0 && most > 0; n, most = shape.Parent(n), most-1 {
+		names = append(names, short.Shown(shape.ID(n)))
 	}
 	return names
 }

@@ -161,7 +161,7 @@ func (u *ui) showAdded(e agent.Event) {
 	u.note("  another program has added " + render.Counted(int(e.Missed), "message", "messages") + " before this:")
 	c := u.chat.Conversation()
 	var added []session.Entry
-	for one, err := range c.Backward(e.Entry.ID) {
+	for one, err := range c.Path(e.Entry.ID) {
 		if err != nil {
 			u.fail(err)
 			return
@@ -174,10 +174,10 @@ func (u *ui) showAdded(e agent.Event) {
 		}
 	}
 	slices.Reverse(added)
-	ids, err := c.EntryIDs()
+	shape, err := c.Shape()
 	if err == nil {
 		err = u.drawInto(func(w *strings.Builder) error {
-			return terminal.Entries(w, u.style(), added, render.ShortEntryIDs(ids))
+			return terminal.Entries(w, u.style(), added, render.ShortEntryIDs(slices.Collect(shape.IDs())))
 		})
 	}
 	if err != nil {

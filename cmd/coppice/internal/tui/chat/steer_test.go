@@ -118,7 +118,7 @@ func TestImagesTypedAheadAreTakenBack(t *testing.T) {
 	(<-asked)()
 	p.sees("heard: ")
 	p.leaves(ctrlD)
-	path, err := p.last().PathTo("")
+	path, err := session.Forward(p.last().Path(""))
 	if err != nil {
 		t.Fatal(err)
 	}
