@@ -52,7 +52,7 @@ func TestSpoiltLogs(t *testing.T) {
 // say appends something to a session, often on another branch.
 func (m *machine) say(s *session.Session) {
 	m.n++
-	ids := must[[]string](m.tb)(s.EntryIDs())
+	ids := slices.Collect(must[*session.Shape](m.tb)(s.Shape()).IDs())
 	some := func() string { return ids[m.rand.IntN(len(ids))] }
 	var err error
 	switch k := m.rand.IntN(12); {
@@ -139,7 +139,7 @@ func (m *machine) compareTree(ix *index.Index, name, harm string) {
 		return
 	}
 	var ids []string
-	for _, e := range must[[]session.Entry](m.tb)(s.PathTo("")) {
+	for _, e := range must[[]session.Entry](m.tb)(session.Forward(s.Path(""))) {
 		ids = append(ids, e.ID)
 	}
 	if diff := cmp.Diff(ids, path, cmpopts.EquateEmpty()); diff != "" || leaf != s.LeafID() {

@@ -196,7 +196,7 @@ func (a *appending) calls() (before *genai.Content, lost func(id string) bool, e
 	if len(unknown) == 0 && !unnamed {
 		return nil, lost, nil
 	}
-	for e, err := range a.session.Backward("") {
+	for e, err := range a.session.Path("") {
 		if err != nil {
 			return nil, nil, err
 		}

@@ -98,7 +98,7 @@ func (s *Service) appendShared(ctx context.Context, parts []string, r record) er
 func foldShared(shared *coppice.Session) (state map[string]any, since int, err error) {
 	state = make(map[string]any)
 	undone := make(map[string]bool)
-	for e, err := range shared.Backward("") {
+	for e, err := range shared.Path("") {
 		if err != nil {
 			return nil, 0, err
 		}

@@ -43,7 +43,7 @@ type reach struct {
 func look(s *coppice.Session, want reach) (*view, error) {
 	v := &view{own: make(map[string]any)}
 	gotEvents, gotState := want.none, false
-	for e, err := range s.Backward("") {
+	for e, err := range s.Path("") {
 		if err != nil {
 			return nil, err
 		}
@@ -113,7 +113,7 @@ func (v *view) meet(entryID string, event *session.Event, gotState bool) {
 
 // lastEvent returns the entry of the last event of a session, or "".
 func lastEvent(s *coppice.Session) (string, error) {
-	for e, err := range s.Backward("") {
+	for e, err := range s.Path("") {
 		if err != nil {
 			return "", err
 		}

@@ -198,14 +198,16 @@ func (w *world) earlier(ctx context.Context) (name, id string, err error) {
 		return "", "", err
 	}
 	err = w.with(ctx, name, func(s *session.Session) error {
-		path, err := s.PathTo("")
-		if err == nil && len(path) < 3 {
-			err = errNothing
+		shape, err := s.Shape()
+		if err != nil {
+			return err
 		}
-		if err == nil {
-			id = path[1].ID
+		path := shape.Path(shape.Leaf())
+		if len(path) < 3 {
+			return errNothing
 		}
-		return err
+		id = shape.ID(path[1])
+		return nil
 	})
 	return name, id, err
 }
