@@ -2,7 +2,6 @@ package render
 
 import (
 	"context"
-	"iter"
 	"slices"
 	"strings"
 
@@ -241,38 +240,6 @@ func (d *Chart) Index(i int32) int {
 		at--
 	}
 	return at
-}
-
-// TreeLine is a line of a drawn outline: an entry, or how many are folded away.
-type TreeLine struct {
-	Node   *Node // the first one, if they are folded
-	Folded int   // 0: it is an entry
-	Lanes  string
-}
-
-// Lines yields the lines of the drawn tree, some at a time: see Chart.
-func (o *Outline) Lines(ctx context.Context, c Conversation, fold int) iter.Seq2[[]TreeLine, error] {
-	return func(yield func([]TreeLine, error) bool) {
-		leaf := none
-		if o.Leaf != nil {
-			leaf = o.Leaf.number
-		}
-		d := NewChart(o.sketch, fold)
-		if err := d.Update(ctx, c, leaf); err != nil {
-			yield(nil, err)
-			return
-		}
-		for from := 0; from < d.Len(); from += ReadAtOnce {
-			var lines []TreeLine
-			for i := from; i < min(from+ReadAtOnce, d.Len()); i++ {
-				l := d.Line(i)
-				lines = append(lines, TreeLine{o.nodes[l.Entry], l.Folded, l.Lanes})
-			}
-			if !yield(lines, nil) {
-				return
-			}
-		}
-	}
 }
 
 // findStarts finds the entries that started subagents.

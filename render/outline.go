@@ -55,8 +55,8 @@ type OutlineOptions struct {
 
 // NewOutline reads the tree of a conversation, and none of its entries.
 func NewOutline(c Conversation, o OutlineOptions) (*Outline, error) {
-	k := &Sketch{all: o.All}
-	if err := k.Update(c); err != nil {
+	k, err := NewSketch(c, o.All)
+	if err != nil {
 		return nil, err
 	}
 	out := &Outline{Names: ShortEntryIDs(slices.Collect(k.shape.IDs())), sketch: k}

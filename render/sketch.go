@@ -59,6 +59,13 @@ func (t trait) isUnsaid() bool {
 	return t&(isDraft|isAnswered) == isDraft || t&(isQueued|isDone) == isQueued
 }
 
+// NewSketch returns the tree of a conversation as it is now. With all, nothing is left out, and
+// drafts are what they are.
+func NewSketch(c Conversation, all bool) (*Sketch, error) {
+	k := &Sketch{all: all}
+	return k, k.Update(c)
+}
+
 // Update brings the sketch up to date with its session, of which it reads only the entries that may
 // be about the session. It costs as much as what was appended since, unless the tree changed
 // elsewhere.

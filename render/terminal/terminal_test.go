@@ -188,14 +188,12 @@ func TestShowFoldsALongDiff(t *testing.T) {
 func TestTree(t *testing.T) {
 	t.Parallel()
 	c := work(t)
-	out, err := render.NewOutline(c, render.OutlineOptions{Leaf: "e5"})
-	if err != nil {
-		t.Fatal(err)
-	}
 	for name, s := range map[string]terminal.Style{
 		"tree-60.txt": {Width: 60}, "tree-pipe.txt": {}, "tree-colour.txt": {Width: 60, Color: true},
 	} {
-		golden(t, name, drawn(t, func(w io.Writer) error { return terminal.Tree(context.Background(), w, c, out, s, terminal.FoldIfLong) }))
+		golden(t, name, drawn(t, func(w io.Writer) error {
+			return terminal.Tree(context.Background(), w, c, "e5", false, s, terminal.FoldIfLong)
+		}))
 	}
 }
 
@@ -216,11 +214,9 @@ func TestTreeNamesTheSubagentBelowItsCall(t *testing.T) {
 	if _, err := c.AppendAll(other); err != nil {
 		t.Fatal(err)
 	}
-	out, err := render.NewOutline(c, render.OutlineOptions{Leaf: "e9"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := drawn(t, func(w io.Writer) error { return terminal.Tree(context.Background(), w, c, out, terminal.Style{}, 2) })
+	got := drawn(t, func(w io.Writer) error {
+		return terminal.Tree(context.Background(), w, c, "e9", false, terminal.Style{}, 2)
+	})
 	const want = `e1  ● user        go
 e2  ● assistant   → task a → task b
     ↳ subagent: 0199abcd
@@ -248,11 +244,9 @@ func TestTreeFoldsRunsBetweenPrompts(t *testing.T) {
 		entries = append(entries, session.Message(role, session.Text(role)))
 	}
 	c := conversation(t, entries...)
-	out, err := render.NewOutline(c, render.OutlineOptions{Leaf: "e9"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := drawn(t, func(w io.Writer) error { return terminal.Tree(context.Background(), w, c, out, terminal.Style{}, 2) })
+	got := drawn(t, func(w io.Writer) error {
+		return terminal.Tree(context.Background(), w, c, "e9", false, terminal.Style{}, 2)
+	})
 	const want = `e1  ● user        user
 e2  ● assistant   assistant
     ⋮ … 2 entries …

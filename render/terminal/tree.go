@@ -4,11 +4,13 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/coppice-dev/coppice/render"
+	"github.com/coppice-dev/coppice/session"
 )
 
 // FoldIfLong folds the runs of a long tree and leaves a short one alone.
@@ -18,31 +20,37 @@ const FoldIfLong = render.FoldIfLong
 // to fit.
 const defaultWidth = 120
 
-// Tree draws an outline. Each line is the entry's id, the branches, what the entry
-// is, and as much of what it says as fits:
+// Tree draws a conversation with all its branches, up to a leaf; with all, the entries that are
+// about the session, too. Each line is the entry's id, the branches, what the entry is, and as
+// much of what it says as fits:
 //
 //	01a1bd8c-2  ● user       Why does it fail?
 //	01a1bd8c-7  ├─○ assistant  Let me run it.
 //	01a1bd8c-9  │ ○ tool       FAIL
 //	01a1bd8d    ◉ user       Do not run it.  ← leaf
 //
-// Below an entry are the sessions of the subagents that it started. The path to the leaf is the trunk and runs straight down, however often the
-// conversation branched: only what branches off is indented. Runs of more than fold
-// entries are folded; 0 folds nothing. What people said, labels, compactions and
-// the ends of branches are never folded away.
-func Tree(ctx context.Context, w io.Writer, c render.Conversation, out *render.Outline, s Style, fold int) error {
+// Below an entry are the sessions of the subagents that it started. The path to the leaf is the
+// trunk, and runs of more than fold entries are folded: see [render.Chart].
+func Tree(ctx context.Context, w io.Writer, c render.Conversation, leaf string, all bool, s Style, fold int) error {
 	if s.Width == 0 {
 		s.Width = defaultWidth
 	}
-	d := drawing{Style: s, outline: out, w: w}
-	for _, n := range out.Order {
-		d.idWidth = max(d.idWidth, ansi.StringWidth(out.Names.Shown(n.Entry.ID)))
+	k, err := render.NewSketch(c, all)
+	if err != nil {
+		return err
 	}
-	for lines, err := range out.Lines(ctx, c, fold) {
-		if err == nil {
-			err = d.print(ctx, c, lines)
+	d := drawing{Style: s, sketch: k, chart: render.NewChart(k, fold), w: w}
+	d.names = render.ShortEntryIDs(slices.Collect(k.Shape().IDs()))
+	if err := d.chart.Update(ctx, c, k.At(k.Shape().Index(leaf))); err != nil {
+		return err
+	}
+	for i := range int32(k.Shape().Len()) {
+		if k.At(i) == i {
+			d.idWidth = max(d.idWidth, ansi.StringWidth(d.names.Shown(k.Shape().ID(i))))
 		}
-		if err != nil {
+	}
+	for from := 0; from < d.chart.Len(); from += render.ReadAtOnce {
+		if err := d.print(ctx, c, from, min(from+render.ReadAtOnce, d.chart.Len())); err != nil {
 			return err
 		}
 	}
@@ -54,36 +62,42 @@ func Tree(ctx context.Context, w io.Writer, c render.Conversation, out *render.O
 type drawing struct {
 	Style
 	w       io.Writer
-	outline *render.Outline
+	sketch  *render.Sketch
+	chart   *render.Chart
+	names   render.Names
 	idWidth int
 }
 
-func (d *drawing) print(ctx context.Context, c render.Conversation, lines []render.TreeLine) error {
-	var nodes []*render.Node
-	for _, l := range lines {
-		if l.Folded == 0 {
-			nodes = append(nodes, l.Node)
+// print prints the lines of a chart from one on, up to another.
+func (d *drawing) print(ctx context.Context, c render.Conversation, from, to int) error {
+	var numbers []int32
+	for i := from; i < to; i++ {
+		if l := d.chart.Line(i); l.Folded == 0 {
+			numbers = append(numbers, l.Entry)
 		}
 	}
-	if err := c.Read(ctx, nodes, render.MaxOutput); err != nil {
+	entries, err := d.sketch.Read(ctx, c, numbers, render.MaxOutput)
+	if err != nil {
 		return err
 	}
 	var b strings.Builder
-	for _, l := range lines {
+	for i := from; i < to; i++ {
+		l := d.chart.Line(i)
 		if l.Folded > 0 {
 			b.WriteString(d.foldLine(l.Lanes, l.Folded) + "\n")
 			continue
 		}
-		if l.Node.Parent == nil && l.Node != d.outline.Roots[0] {
+		e := &entries[0]
+		entries = entries[1:]
+		if i > 0 && d.sketch.At(d.sketch.Shape().Parent(l.Entry)) < 0 { // another beginning
 			b.WriteByte('\n')
 		}
-		b.WriteString(d.line(l.Node, l.Lanes) + "\n")
-		for _, name := range c.SubagentsOf(&l.Node.Entry) {
+		b.WriteString(d.line(e, &l) + "\n")
+		for _, name := range c.SubagentsOf(e) {
 			b.WriteString(d.subagentLine(l.Lanes, name) + "\n")
 		}
-		l.Node.Forget()
 	}
-	_, err := io.WriteString(d.w, b.String())
+	_, err = io.WriteString(d.w, b.String())
 	return err
 }
 
@@ -109,11 +123,11 @@ func (s Style) SubagentRow(lanes, name string) string {
 }
 
 // line draws an entry.
-func (d *drawing) line(n *render.Node, before string) string {
+func (d *drawing) line(e *session.Entry, l *render.ChartLine) string {
 	return d.TreeRow(TreeRow{
-		Name: d.outline.Names.Shown(n.Entry.ID), NameWidth: d.idWidth, Lanes: before, Kind: render.Kind(&n.Entry),
-		Label: n.Label, Live: n.Live, Leaf: n == d.outline.Leaf,
-		Gist: func(room int) string { return render.GistNaming(&n.Entry, room, d.outline.Names.Shown) },
+		Name: d.names.Shown(e.ID), NameWidth: d.idWidth, Lanes: l.Lanes, Kind: render.Kind(e),
+		Label: d.sketch.Label(l.Entry), Live: l.Live, Leaf: l.Entry == d.chart.Leaf(),
+		Gist: func(room int) string { return render.GistNaming(e, room, d.names.Shown) },
 	})
 }
 

@@ -46,10 +46,6 @@ func (a *app) tree(ctx context.Context, h *home.Home, id string, f *treeFlags) e
 	}
 	r := home.OpenRequest{Session: id, Link: f.link}
 	return withConversation(ctx, h, r, true, func(c *home.Conversation, drawn render.Conversation) error {
-		out, err := render.NewOutline(drawn, render.OutlineOptions{Leaf: c.LeafID(), All: f.all})
-		if err != nil {
-			return err
-		}
-		return terminal.Tree(ctx, a.out, drawn, out, a.style(), f.fold)
+		return terminal.Tree(ctx, a.out, drawn, c.LeafID(), f.all, a.style(), f.fold)
 	})
 }

@@ -103,12 +103,8 @@ func (u *ui) cmdTree(ctx context.Context, _ string) error {
 	if err != nil {
 		return err
 	}
-	out, err := render.NewOutline(drawn, render.OutlineOptions{Leaf: u.chat.Conversation().LeafID()})
-	if err != nil {
-		return err
-	}
 	return u.drawInto(func(w *strings.Builder) error {
-		return terminal.Tree(ctx, w, drawn, out, u.style(), terminal.FoldIfLong)
+		return terminal.Tree(ctx, w, drawn, u.chat.Conversation().LeafID(), false, u.style(), terminal.FoldIfLong)
 	})
 }
 
