@@ -4,6 +4,7 @@
 package shape
 
 import (
+	"bytes"
 	"strings"
 
 	"github.com/coppice-dev/coppice/internal/rawjson"
@@ -32,14 +33,15 @@ func OfFile(f *transcript.File) *Shape {
 
 // Of looks at the beginning of a text.
 func Of(head []byte) *Shape {
-	s := &scanner{text: head, shape: Shape{paths: make(map[string]bool), texts: make(map[string]bool)}}
-	if len(head) >= 3 && string(head[:3]) == "\xef\xbb\xbf" {
-		s.at = 3
+	s := &Shape{paths: make(map[string]bool), texts: make(map[string]bool)}
+	head = bytes.TrimPrefix(head, []byte("\xef\xbb\xbf"))
+	var r rawjson.Reader
+	for r.Reset(head); r.Kind() != 0 && !s.cut; r.Reset(head) {
+		if s.cut = !s.add(&r, "", 0); !s.cut {
+			head = head[r.Mark():]
+		}
 	}
-	for s.next() != 0 && !s.shape.cut {
-		s.shape.cut = !s.value("", 0)
-	}
-	return &s.shape
+	return s
 }
 
 // IsCut reports whether the JSON ended in the middle of a value, so that there may be members
@@ -76,115 +78,49 @@ func (s *Shape) Begins(path, beginning string) bool {
 	return false
 }
 
-// scanner walks over JSON, and stops without an error where the JSON ends or is invalid.
-type scanner struct {
-	text  []byte
-	at    int
-	shape Shape
-}
-
-// next returns the next byte that is not white space, or 0 at the end.
-func (s *scanner) next() byte {
-	for ; s.at < len(s.text); s.at++ {
-		switch c := s.text[s.at]; c {
-		case ' ', '\t', '\r', '\n':
-		default:
-			return c
-		}
-	}
-	return 0
-}
-
-// value walks over a value and reports whether it was whole.
-func (s *scanner) value(path string, depth int) bool {
+// add reads a value and reports whether it was whole. It stops without an error where the JSON ends
+// or is invalid.
+func (s *Shape) add(r *rawjson.Reader, path string, depth int) bool {
 	if depth > maxDepth {
-		return s.skip()
+		return r.Raw() != nil
 	}
-	switch s.next() {
-	case 0:
-		return false
+	switch r.Kind() {
 	case '{':
-		return s.object(path, depth)
+		return s.object(r, path, depth)
 	case '[':
-		return s.array(path, depth)
+		path += "[]"
+		s.paths[path] = true
+		for more := r.Open('['); more; more = r.More(']') {
+			if !s.add(r, path, depth+1) {
+				return false
+			}
+		}
+		return r.Mark() >= 0
 	case '"':
-		s.shape.paths[path+":text"] = true
-		from := s.at
-		if !s.skip() {
-			return false
+		s.paths[path+":text"] = true
+		raw := r.Raw()
+		if len(raw) > 0 && len(raw) <= maxText {
+			text, _ := rawjson.String(raw)
+			s.texts[path+"\x00"+text] = true
 		}
-		if s.at-from <= maxText {
-			text, _ := rawjson.String(s.text[from:s.at])
-			s.shape.texts[path+"\x00"+text] = true
-		}
-		return true
+		return raw != nil
 	}
-	return s.skip()
+	return r.Raw() != nil
 }
 
-// skip passes over a value without looking.
-func (s *scanner) skip() bool {
-	end := rawjson.Skip(s.text, s.at)
-	if end < 0 {
-		s.at = len(s.text)
-		return false
-	}
-	s.at = end
-	return true
-}
-
-func (s *scanner) object(path string, depth int) bool {
-	s.at++
+func (s *Shape) object(r *rawjson.Reader, path string, depth int) bool {
 	if path != "" {
 		path += "."
 	}
-	for {
-		switch s.next() {
-		case '}':
-			s.at++
-			return true
-		case ',':
-			s.at++
-			continue
-		case '"':
-		default:
+	for more := r.Open('{'); more; more = r.More('}') {
+		member := path + string(r.Key())
+		if r.Mark() < 0 || len(s.paths) >= maxPaths {
 			return false
 		}
-		from := s.at
-		if !s.skip() {
-			return false
-		}
-		name, _ := rawjson.String(s.text[from:s.at])
-		if s.next() != ':' {
-			return false
-		}
-		s.at++
-		member := path + name
-		if len(s.shape.paths) >= maxPaths {
-			return false
-		}
-		s.shape.paths[member] = true
-		if !s.value(member, depth+1) {
+		s.paths[member] = true
+		if !s.add(r, member, depth+1) {
 			return false
 		}
 	}
-}
-
-func (s *scanner) array(path string, depth int) bool {
-	s.at++
-	path += "[]"
-	s.shape.paths[path] = true
-	for {
-		switch s.next() {
-		case ']':
-			s.at++
-			return true
-		case ',':
-			s.at++
-			continue
-		}
-		if !s.value(path, depth+1) {
-			return false
-		}
-	}
+	return r.Mark() >= 0
 }
