@@ -105,7 +105,9 @@ var opaque = []string{
 	"reasoning_opaque", "reasoning_encrypted",
 }
 
-// walker walks through a JSON value and knows where it is.
+// walker walks through a JSON value and knows where it is. It is not the reader of
+// internal/rawjson, which is strict: a secret behind an escape must be found, too, if its
+// string, or another one beside it, has an escape or a control character that JSON forbids.
 type walker struct {
 	b       []byte
 	i       int

@@ -55,6 +55,22 @@ func TestJSON(t *testing.T) {
 	}
 }
 
+// Programs write what is nearly JSON. A secret behind an escape is found there, too.
+func TestNearlyJSON(t *testing.T) {
+	t.Parallel()
+	for _, odd := range []string{`"bad \q"`, `"cut \u00"`, "\"a line\nand a tab\t\"", `01`, `1.2.3`} {
+		text := []byte(`{"x":` + odd + `,"pass\u0077ord":"kX9\u0023mQ2$vL"}`)
+		got, found, err := redact.JSON(text)
+		if want := `{"x":` + odd + `,"pass\u0077ord":"[REDACTED:password]"}`; string(got) != want || err != nil || len(found) != 1 {
+			t.Errorf("%s: got %s, %v, %v", odd, got, found, err)
+		}
+		var last string
+		if err := redact.AllStrings(text, func(text []byte) { last = string(text) }); last != "kX9#mQ2$vL" || err != nil {
+			t.Errorf("%s: the last string is %q, %v", odd, last, err)
+		}
+	}
+}
+
 // What only a provider can read is left alone, whatever it looks like.
 func TestJSONKeepsSignatures(t *testing.T) {
 	t.Parallel()
