@@ -55,11 +55,7 @@ func (b *shelf) read(ctx context.Context, page, size int) (messages []Message, _
 	if err != nil {
 		return nil, err
 	}
-	var numbers []int32
-	for _, id := range pageOf(b.ids, page, size) {
-		numbers = append(numbers, shape.Index(id))
-	}
-	for e, err := range shape.Entries(numbers) {
+	for e, err := range shape.Entries(shape.Numbers(pageOf(b.ids, page, size))) {
 		if err != nil {
 			return nil, err
 		}

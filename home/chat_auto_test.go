@@ -4,7 +4,6 @@ import (
 	"errors"
 	"net/http"
 	"reflect"
-	"slices"
 	"strings"
 	"testing"
 
@@ -156,7 +155,7 @@ func (h *house) ids(s *session.Session) []string {
 	if err != nil {
 		h.Fatal(err)
 	}
-	return slices.Collect(shape.IDs())
+	return shape.IDs()
 }
 
 // A summary takes a while. That somebody goes on with the conversation in the meantime

@@ -147,12 +147,8 @@ func readOnly(c *Conversation, only []string, said func(session.Entry) bool) ([]
 	if err != nil {
 		return nil, err
 	}
-	numbers := make([]int32, len(only))
-	for i, id := range only {
-		numbers[i] = shape.Index(id)
-	}
 	entries := []session.Entry{}
-	for e, err := range shape.Entries(numbers) {
+	for e, err := range shape.Entries(shape.Numbers(only)) {
 		if err != nil {
 			return nil, err
 		}

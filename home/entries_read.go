@@ -92,11 +92,7 @@ func (c *Conversation) path(r PathRequest) iter.Seq2[session.Entry, error] {
 		if err != nil {
 			return fail(err)
 		}
-		numbers := make([]int32, len(ids))
-		for i, id := range ids {
-			numbers[i] = shape.Index(id)
-		}
-		return shape.Entries(numbers)
+		return shape.Entries(shape.Numbers(ids))
 	}
 	leaf := shape.Leaf()
 	if r.Leaf != "" {

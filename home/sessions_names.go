@@ -379,7 +379,7 @@ func ResolveEntry(s *session.Session, given string) (string, error) {
 		return "", err
 	}
 	var found []string
-	ids := slices.Collect(shape.IDs())
+	ids := shape.IDs()
 	for _, id := range ids {
 		if id == given {
 			return given, nil
@@ -397,11 +397,7 @@ func ResolveEntry(s *session.Session, given string) (string, error) {
 // gists returns for each of some entries its short name and what it says.
 func gists(shape *session.Shape, all, some []string) (texts []string, err error) {
 	short := render.ShortEntryIDs(all)
-	numbers := make([]int32, len(some))
-	for i, id := range some {
-		numbers[i] = shape.Index(id)
-	}
-	for e, err := range shape.Entries(numbers) {
+	for e, err := range shape.Entries(shape.Numbers(some)) {
 		if err != nil {
 			return nil, err
 		}
@@ -577,7 +573,7 @@ func (e *Entries) short(ctx context.Context, r EntryNamesRequest) (*NamesResult,
 		}
 		shape, err := c.Shape()
 		if err == nil {
-			all = slices.AppendSeq(all, shape.IDs())
+			all = append(all, shape.IDs()...)
 		}
 		if err := errors.Join(err, c.Close()); err != nil {
 			return nil, err

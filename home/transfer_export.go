@@ -418,7 +418,7 @@ func (c *Conversation) missingFor(ctx context.Context, r *ExportRequest, leaf st
 	if err != nil {
 		return nil, err
 	}
-	ids := slices.Collect(shape.IDs())
+	ids := shape.IDs()
 	switch format := r.Format; {
 	case format == ExportJSONL:
 		return missingOfAll(ctx, c.Session)

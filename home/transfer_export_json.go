@@ -70,7 +70,7 @@ func eachPeeked(ctx context.Context, s *session.Session) iter.Seq2[session.Entry
 	if err != nil {
 		return func(yield func(session.Entry, error) bool) { yield(session.Entry{}, err) }
 	}
-	return peeked(ctx, s, slices.Collect(shape.IDs()))
+	return peeked(ctx, s, shape.IDs())
 }
 
 // eachAsOne is eachPeeked for a copy of a conversation as a single session. It leaves out the record

@@ -367,7 +367,7 @@ func ownIDs(s *session.Session, before map[string]bool) (beginning, own []string
 	if err != nil {
 		return nil, nil, err
 	}
-	ids := slices.Collect(shape.IDs())
+	ids := shape.IDs()
 	if s.Header().Relation != session.RelationContinuation {
 		return nil, ids, nil
 	}
@@ -432,7 +432,7 @@ func (h *Home) publishOwn(ctx context.Context, st store.Store, s *session.Sessio
 	known := make(map[string]bool)
 	shape, err := older.Shape()
 	if err == nil {
-		for id := range shape.IDs() {
+		for _, id := range shape.IDs() {
 			known[id] = true
 		}
 		err = graftAll(older.WithContext(ctx), s, func(yield func(session.Entry, error) bool) {

@@ -52,7 +52,7 @@ func TestSpoiltLogs(t *testing.T) {
 // say appends something to a session, often on another branch.
 func (m *machine) say(s *session.Session) {
 	m.n++
-	ids := slices.Collect(must[*session.Shape](m.tb)(s.Shape()).IDs())
+	ids := must[*session.Shape](m.tb)(s.Shape()).IDs()
 	some := func() string { return ids[m.rand.IntN(len(ids))] }
 	var err error
 	switch k := m.rand.IntN(12); {

@@ -59,7 +59,7 @@ func NewOutline(c Conversation, o OutlineOptions) (*Outline, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &Outline{Names: ShortEntryIDs(slices.Collect(k.shape.IDs())), sketch: k}
+	out := &Outline{Names: ShortEntryIDs(k.shape.IDs()), sketch: k}
 	out.grow()
 	out.Leaf = out.Node(o.Leaf)
 	if at := out.Node(o.At); at != nil && !slices.Contains(out.Path(), at) {

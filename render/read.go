@@ -93,11 +93,7 @@ func (c Conversation) EachNode(nodes []*Node) iter.Seq2[*Node, error] {
 			yield(nil, err)
 			return
 		}
-		numbers := make([]int32, len(nodes))
-		for i, n := range nodes {
-			numbers[i] = shape.Index(n.Entry.ID)
-		}
-		for e, err := range shape.Entries(numbers) {
+		for e, err := range shape.Entries(shape.Numbers(idsOf(nodes))) {
 			if err == nil {
 				err = c.readUnsaid(nodes[i].unsaid, &e)
 			}

@@ -74,7 +74,7 @@ func must[T any](v T, err error) func(t *rapid.T) T {
 }
 
 func appendAny(t *rapid.T, s *session.Session) {
-	ids := slices.Collect(must(s.Shape())(t).IDs())
+	ids := must(s.Shape())(t).IDs()
 	some := func() string { return rapid.SampledFrom(ids).Draw(t, "entry") }
 	var err error
 	kind := rapid.SampledFrom([]string{
@@ -149,7 +149,7 @@ func checkChart(t *rapid.T, k *render.Sketch, d *render.Chart) {
 // checkTree compares a sketch with what the entries themselves say.
 func checkTree(t *rapid.T, c render.Conversation, k *render.Sketch, path []int32) {
 	shape := k.Shape()
-	entries := must(c.Peek(slices.Collect(shape.IDs())...))(t)
+	entries := must(c.Peek(shape.IDs()...))(t)
 	isDraft := func(i int32) bool { _, ok := entries[i].DraftText(); return ok }
 	below := func(i, top int32) bool {
 		for i = shape.Parent(i); i >= 0 && i != top; {

@@ -29,7 +29,7 @@ func TestPeek(t *testing.T) {
 	mustGet(s.AppendEntry(session.Merge(first, "merged")))(t)
 	mustGet(s.AppendCompaction("sum", second, 1))(t)
 
-	ids := slices.Collect(mustGet(s.Shape())(t).IDs())
+	ids := mustGet(s.Shape())(t).IDs()
 	var entries []session.Entry
 	for e, err := range s.Entries() {
 		mustDo(t, err)
@@ -63,7 +63,7 @@ func TestPeekFetchesNothing(t *testing.T) {
 	mustDo(t, os.WriteFile(path, []byte(data), 0o600))
 	again := mustGet(session.Load(path))(t)
 	defer again.Close()
-	if e := mustGet(again.Peek(slices.Collect(mustGet(again.Shape())(t).IDs())...))(t)[0]; e.Type != session.TypeGap {
+	if e := mustGet(again.Peek(mustGet(again.Shape())(t).IDs()...))(t)[0]; e.Type != session.TypeGap {
 		t.Errorf("a damaged line is %+v", e)
 	}
 }

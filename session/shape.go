@@ -44,16 +44,14 @@ func (t *Shape) Leaf() int32 { return t.leaf }
 // ID returns the id of an entry.
 func (t *Shape) ID(n int32) string { return t.nodes[n].id }
 
-// IDs yields the ids of all entries in the order of their numbers, including those that only move
+// IDs returns the ids of all entries in the order of their numbers, including those that only move
 // the leaf.
-func (t *Shape) IDs() iter.Seq[string] {
-	return func(yield func(string) bool) {
-		for i := range t.nodes {
-			if !yield(t.nodes[i].id) {
-				return
-			}
-		}
+func (t *Shape) IDs() []string {
+	ids := make([]string, len(t.nodes))
+	for i := range t.nodes {
+		ids[i] = t.nodes[i].id
 	}
+	return ids
 }
 
 // Path returns the entries from the root to one; -1 is the place before all of them.
@@ -97,6 +95,15 @@ func (t *Shape) Index(id string) int32 {
 		return nil
 	})
 	return at
+}
+
+// Numbers returns the numbers of entries: see Index.
+func (t *Shape) Numbers(ids []string) []int32 {
+	numbers := make([]int32, len(ids))
+	for i, id := range ids {
+		numbers[i] = t.Index(id)
+	}
+	return numbers
 }
 
 // Grew reports whether nothing but new entries at the end distinguishes the shape from an older

@@ -164,7 +164,7 @@ func SpentIn(s *Session) (Spent, error) {
 	if err != nil {
 		return sum, err
 	}
-	for some := range slices.Chunk(slices.Collect(shape.IDs()), spentAtOnce) {
+	for some := range slices.Chunk(shape.IDs(), spentAtOnce) {
 		done := budget.Part(s.context())
 		entries, err := s.Peek(some...)
 		if err != nil {

@@ -251,7 +251,7 @@ func checkVectorTree(t *testing.T, s *session.Session, want []vectorNode) {
 	t.Helper()
 	shape, err := s.Shape()
 	mustVector(t, err)
-	ids := slices.Collect(shape.IDs())
+	ids := shape.IDs()
 	var wantIDs []string
 	for _, n := range want {
 		wantIDs = append(wantIDs, n.ID)

@@ -2,7 +2,6 @@ package session
 
 import (
 	"context"
-	"slices"
 	"testing"
 
 	"github.com/coppice-dev/coppice/store/memory"
@@ -32,7 +31,7 @@ func TestWalkingKeepsNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ids := slices.Collect(shape.IDs())
+	ids := shape.IDs()
 	kept := func() int { return len(s.cache.path) + len(s.cache.young) + len(s.cache.old) }
 	change := func(e *Entry) {
 		if got := TextOf(e.Message.Content); got != "as it was" {

@@ -75,7 +75,7 @@ func (r *reader) all(ctx context.Context, c render.Conversation) error {
 	if err != nil {
 		return err
 	}
-	ids := slices.Collect(shape.IDs())
+	ids := shape.IDs()
 	r.names = render.ShortEntryIDs(ids)
 	for some := range slices.Chunk(ids, render.ReadAtOnce) {
 		entries, err := c.Peek(some...)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"github.com/charmbracelet/x/ansi"
@@ -40,7 +39,7 @@ func Tree(ctx context.Context, w io.Writer, c render.Conversation, leaf string, 
 		return err
 	}
 	d := drawing{Style: s, sketch: k, chart: render.NewChart(k, fold), w: w}
-	d.names = render.ShortEntryIDs(slices.Collect(k.Shape().IDs()))
+	d.names = render.ShortEntryIDs(k.Shape().IDs())
 	if err := d.chart.Update(ctx, c, k.At(k.Shape().Index(leaf))); err != nil {
 		return err
 	}

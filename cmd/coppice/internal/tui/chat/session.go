@@ -177,7 +177,7 @@ func (u *ui) showAdded(e agent.Event) {
 	shape, err := c.Shape()
 	if err == nil {
 		err = u.drawInto(func(w *strings.Builder) error {
-			return terminal.Entries(w, u.style(), added, render.ShortEntryIDs(slices.Collect(shape.IDs())))
+			return terminal.Entries(w, u.style(), added, render.ShortEntryIDs(shape.IDs()))
 		})
 	}
 	if err != nil {
