@@ -89,7 +89,7 @@ func (t *Shape) Role(n int32) (role MessageRole, known bool) {
 func (t *Shape) Index(id string) int32 {
 	at := none
 	_ = t.s.withWhole(func(now *tree) error { // it fails only if the session is closed
-		if n, ok := now.at(id); ok && int(n) < len(t.nodes) {
+		if n, ok := now.at(id); ok && int(n) < len(t.nodes) && t.nodes[n].id == id { // the tree may be another by now
 			at = n
 		}
 		return nil

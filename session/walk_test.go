@@ -2,6 +2,8 @@ package session
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"testing"
 
 	"github.com/coppice-dev/coppice/store/memory"
@@ -63,4 +65,37 @@ func TestWalkingKeepsNothing(t *testing.T) {
 	}
 	walk() // some of them are in the cache now
 	walk()
+}
+
+// A shape is of one moment. If the log was read again since and entries have other numbers now, it
+// does not take one entry for another.
+func TestShapeOfAnEarlierTree(t *testing.T) {
+	t.Parallel()
+	s, err := Create(t.Context(), memory.New(nil), Header{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for range 4 {
+		if _, err := s.AppendMessage(RoleUser, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	shape, err := s.Shape()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids := shape.IDs()
+	shape.nodes = slices.Clone(shape.nodes)
+	slices.Reverse(shape.nodes)
+	for _, id := range ids {
+		if n := shape.Index(id); n != none && shape.ID(n) != id {
+			t.Errorf("entry %s is number %d, which is %s", id, n, shape.ID(n))
+		}
+	}
+	for _, err := range shape.Entries(shape.Numbers(ids)) {
+		if !errors.Is(err, ErrNotExist) {
+			t.Errorf("entries that have no number: %v", err)
+		}
+	}
 }
