@@ -24,8 +24,8 @@ import (
 	"github.com/coppice-dev/coppice/server"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store"
-	"github.com/coppice-dev/coppice/upkeep"
 	"github.com/coppice-dev/coppice/transcript/bulk"
+	"github.com/coppice-dev/coppice/upkeep"
 )
 
 const token = "cpk_right"

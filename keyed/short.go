@@ -19,7 +19,7 @@ func cutShort(s *session.Session, leaf string) (before string, short bool, err e
 		return "", false, nil // as most of the time
 	}
 	var mark marks
-	for e, err := range s.Backward(leaf) {
+	for e, err := range s.Path(leaf) {
 		switch {
 		case err != nil:
 			return "", false, err
