@@ -133,6 +133,7 @@ var besides = []any{
 	home.BlobRequest{}, // for other programs: commands read the entry that has the content
 	// For faces that show a part at a time: commands print the whole.
 	home.RowsRequest{},
+	home.ShelfRequest{},
 	home.SeekRequest{},
 	home.MapRequest{},
 }
