@@ -347,6 +347,12 @@ func (s *Session) checkCompaction(ctx context.Context, leaf string, rest []*Entr
 		sel.before = nil
 	}
 	sel.entries = slices.Concat(sel.entries, rest)
+	sel.reverted = make(reverts) // by all of these, and not only by those that the context at the leaf needed
+	for _, e := range slices.Backward(sel.entries) {
+		if e.Revert != nil {
+			sel.reverted.add(e.ID, e.Revert.TargetID)
+		}
+	}
 	if err := checkCut(sel.entries, firstKeptID, graft); err != nil || graft {
 		return nil, err
 	}
