@@ -160,7 +160,7 @@ func (c *cutTest) converse(t *testing.T, st store.Store, done map[string]int) {
 // prompts returns how many prompts the conversation has.
 func (c *cutTest) prompts(t *testing.T, s *session.Session) (n int) {
 	t.Helper()
-	path, err := session.Forward(s.Path(""))
+	path, err := s.Forward("")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -254,7 +254,7 @@ func (c *cutTest) compare(t *testing.T, s *session.Session, done map[string]int,
 			t.Errorf("%s was done again", id)
 		}
 	}
-	path, err := session.Forward(s.Path(""))
+	path, err := s.Forward("")
 	if err != nil {
 		t.Fatal(err)
 	}

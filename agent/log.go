@@ -132,7 +132,10 @@ func (k *Keeper) catchUp() error {
 	if err != nil {
 		return err
 	}
-	path := shape.Path(shape.Index(now))
+	path, err := shape.PathTo(now)
+	if err != nil {
+		return err
+	}
 	if at := slices.Index(path, shape.Index(stay)); at >= 0 {
 		k.tellCaughtUp(shape, path[at+1:])
 		return nil

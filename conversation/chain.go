@@ -98,7 +98,7 @@ func (m *Sessions) messages(id string) (messages []session.Entry, in []string, _
 	if err != nil {
 		return nil, nil, chain, err
 	}
-	path, err := session.Forward(whole.Path(""))
+	path, err := whole.Forward("")
 	for i := range path {
 		if path[i].Message != nil {
 			messages, in = append(messages, path[i]), append(in, whole.SessionOf(path[i].ID))

@@ -91,7 +91,7 @@ func changeTail(t *rapid.T, st *memory.Store, m *conversation.Sessions, c *conve
 	s, err := session.Open(t.Context(), st, totals.Tail, nil)
 	noError(t, err)
 	defer s.Close()
-	path, err := session.Forward(s.Path(""))
+	path, err := s.Forward("")
 	noError(t, err)
 	var messages []string
 	for _, e := range path {

@@ -63,7 +63,7 @@ func openLink(ctx context.Context, s *session.Session) (*link, error) {
 // read reads the whole path.
 func (l *link) read(ctx context.Context) error {
 	s := l.s.WithContext(ctx)
-	path, err := session.Forward(s.Path(""))
+	path, err := s.Forward("")
 	if err != nil {
 		return err
 	}

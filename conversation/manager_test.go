@@ -169,7 +169,7 @@ func TestBranchOfAnotherProgram(t *testing.T) {
 	m := newManagerOn(t, st, 100)
 	id := say(t, m, "", user("1"), assistant("2"), user("3"))
 	s := must(session.Open(t.Context(), st, id, nil))(t)
-	path := must(session.Forward(s.Path("")))(t)
+	path := must(s.Forward(""))(t)
 	do(t, s.Branch(path[1].ID))
 	say(t, m, id, user("4"))
 	if diff := cmp.Diff([]string{"user: 1", "assistant: 2", "user: 4"}, texts(must(m.LoadSession(id))(t).Messages)); diff != "" {

@@ -27,7 +27,7 @@ func TestRevertOfARevert(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := must(session.Open(t.Context(), st, id, nil))(t)
-		path := must(session.Forward(s.Path("")))(t)
+		path := must(s.Forward(""))(t)
 		last := must(s.AppendEntry(session.ContextEdit(path[slices.IndexFunc(path, func(e session.Entry) bool { return e.Message != nil })].ID)))(t)
 		for range reverts {
 			last = must(s.AppendEntry(session.Revert(last)))(t)
@@ -47,7 +47,7 @@ func TestRevertOfARevert(t *testing.T) {
 		}
 		links := must(session.Chain(t.Context(), st, id))(t)
 		next := must(session.Open(t.Context(), st, links[1], nil))(t)
-		carried := slices.ContainsFunc(must(session.Forward(next.Path("")))(t), func(e session.Entry) bool {
+		carried := slices.ContainsFunc(must(next.Forward(""))(t), func(e session.Entry) bool {
 			return e.Message != nil && session.TextOf(e.Message.Content) == "be kind"
 		})
 		if carried != want {

@@ -463,7 +463,11 @@ func peekPath(s *session.Session, id string) ([]session.Entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	return shape.Peek(shape.Path(shape.Index(id)), nil)
+	path, err := shape.PathTo(id)
+	if err != nil {
+		return nil, err
+	}
+	return shape.Peek(path, nil)
 }
 
 // ResultError means that no tool call waits for a result. With AppendRequest.Force it is

@@ -134,8 +134,12 @@ func pathIDs(s *session.Session, id string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	path, err := shape.PathTo(id)
+	if err != nil {
+		return nil, err
+	}
 	var ids []string
-	for _, n := range shape.Path(shape.Index(id)) {
+	for _, n := range path {
 		ids = append(ids, shape.ID(n))
 	}
 	return ids, nil

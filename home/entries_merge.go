@@ -154,7 +154,7 @@ func (b *brought) merge(ctx context.Context, c, other *Conversation, r MergeRequ
 	if err != nil {
 		return nil, err
 	}
-	path, err := session.Forward(other.Path(from))
+	path, err := other.Forward(from)
 	if err != nil {
 		return nil, err
 	}

@@ -91,7 +91,7 @@ func TestLostIDIsNoBeginning(t *testing.T) {
 		must[*home.ListResult](t)(h.Sessions.List(t.Context(), home.ListRequest{}))
 		info := must[*home.SessionInfo](t)(h.Sessions.Get(t.Context(), home.SessionRequest{Session: "b0"}))
 		c := must[*home.Conversation](t)(h.Conversation(t.Context(), home.OpenRequest{Session: "b0"}))
-		path := must[[]session.Entry](t)(session.Forward(c.Path("")))
+		path := must[[]session.Entry](t)(c.Forward(""))
 		if info.ID != "b0" || len(path) == 0 || session.TextOf(path[len(path)-1].Message.Content) != "of the lost one" {
 			t.Errorf("beside %v it is %s, and ends with %+v", others, info.ID, path)
 		}

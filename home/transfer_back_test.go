@@ -127,7 +127,7 @@ func TestABackupOfAnImportComesBack(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer c.Close()
-		path, err := session.Forward(c.Path(""))
+		path, err := c.Forward("")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -209,7 +209,7 @@ func (h *house) grow(random *rand.Rand) string {
 			must(err)
 			ids = append(ids, id)
 		case 4:
-			if path, err := session.Forward(s.Path("")); err == nil && len(path) > 0 {
+			if path, err := s.Forward(""); err == nil && len(path) > 0 {
 				_, _ = s.AppendCompaction("so far", path[len(path)-1].ID, 5) // where that is allowed
 			}
 		case 5:
@@ -250,7 +250,7 @@ func TestASessionThatGrewIsImportedBesideItsContinuation(t *testing.T) {
 			t.Parallel()
 			h := newHouseInFiles(t)
 			first := h.say(session.Header{ID: "first"}, "one", "two")
-			path := must[[]session.Entry](t)(session.Forward(first.Path("")))
+			path := must[[]session.Entry](t)(first.Forward(""))
 			next := must[*session.Session](t)(first.Continue(path...))
 			must[string](t)(next.AppendMessage(session.RoleUser, []session.Content{session.Text("three")}))
 			link := next.ID()
@@ -503,7 +503,7 @@ func TestNoSecretComesBackInWhatWasKept(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer c.Close()
-		path, err := session.Forward(c.Path(""))
+		path, err := c.Forward("")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -79,7 +79,7 @@ func graftMoved(to *session.Session, e session.Entry, refused error) error {
 	if e.ParentID == nil {
 		return refused
 	}
-	path, err := session.Forward(to.Path(*e.ParentID))
+	path, err := to.Forward(*e.ParentID)
 	if err != nil {
 		return err
 	}
@@ -100,7 +100,10 @@ func graftGaps(to, from *session.Session, id string, at time.Time) (bool, error)
 	if err != nil {
 		return false, err
 	}
-	path := shape.Path(shape.Index(id))
+	path, err := shape.PathTo(id)
+	if err != nil {
+		return false, err
+	}
 	for i := 0; i < len(path) && err == nil; i++ {
 		var has bool
 		if has, err = to.Has(shape.ID(path[i])); has || err != nil {

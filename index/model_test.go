@@ -227,7 +227,7 @@ func (m *machine) ask(s *session.Session, text string) {
 // goOn continues a session, with copies of some of what it has.
 func (m *machine) goOn(s *session.Session) error {
 	var carry []session.Entry
-	path, err := session.Forward(s.Path(""))
+	path, err := s.Forward("")
 	if err != nil {
 		return err
 	}
@@ -453,7 +453,7 @@ func describe(tb testing.TB, s *session.Session) index.Session {
 	if name := must[string](tb)(s.Name()); name != "" {
 		info.Title, info.Named = name, true
 	}
-	for _, e := range must[[]session.Entry](tb)(session.Forward(s.Path(""))) {
+	for _, e := range must[[]session.Entry](tb)(s.Forward("")) {
 		if e.Message != nil && e.Message.Usage != nil {
 			info.Context = int64(e.Message.Usage.Context())
 		}
@@ -515,7 +515,7 @@ func (m *machine) compareLive(ix *index.Index) {
 		for _, link := range c.Links {
 			s, err := session.Open(context.Background(), m.st, link, nil)
 			m.check(err)
-			for _, e := range must[[]session.Entry](m.tb)(session.Forward(s.Path(""))) {
+			for _, e := range must[[]session.Entry](m.tb)(s.Forward("")) {
 				if _, counts := want[id+" "+e.ID]; counts && whole.SessionOf(e.ID) == link {
 					want[id+" "+e.ID] = true
 				}
@@ -549,7 +549,7 @@ func (m *machine) compareLeaf(hit index.Hit) {
 	s, err := session.Open(context.Background(), m.st, hit.Name, nil)
 	m.check(err)
 	defer s.Close()
-	path, err := session.Forward(s.Path(hit.Leaf))
+	path, err := s.Forward(hit.Leaf)
 	m.check(err)
 	if !slices.ContainsFunc(path, func(e session.Entry) bool { return e.ID == hit.Entry }) {
 		m.tb.Errorf("entry %s is not on the path of %s", hit.Entry, hit.Leaf)

@@ -105,7 +105,7 @@ func compareTree(t *testing.T, st *file.Store, ix *index.Index) {
 		t.Errorf("%d branches and leaf %s, want %q and %s", got.Branches, got.Leaf, leaves, s.LeafID())
 	}
 	live := make(map[string]bool)
-	for _, e := range must[[]session.Entry](t)(session.Forward(s.Path(""))) {
+	for _, e := range must[[]session.Entry](t)(s.Forward("")) {
 		live[e.ID] = true
 	}
 	for _, hit := range search(t, ix, index.SearchOptions{Query: "say"}) {

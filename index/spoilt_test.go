@@ -139,7 +139,7 @@ func (m *machine) compareTree(ix *index.Index, name, harm string) {
 		return
 	}
 	var ids []string
-	for _, e := range must[[]session.Entry](m.tb)(session.Forward(s.Path(""))) {
+	for _, e := range must[[]session.Entry](m.tb)(s.Forward("")) {
 		ids = append(ids, e.ID)
 	}
 	if diff := cmp.Diff(ids, path, cmpopts.EquateEmpty()); diff != "" || leaf != s.LeafID() {

@@ -218,7 +218,7 @@ func TestBranchIntoAReplacedHistory(t *testing.T) {
 	m.talk("u1")
 	m.SetHistory(key, messages("u2", "a2", "u3"))
 	s := logOf(t, dir)
-	path, err := session.Forward(s.Path(""))
+	path, err := s.Forward("")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,13 +23,13 @@ func TestResultsAreCheckedAgainstThePath(t *testing.T) {
 		{[]string{"c"}, false},
 	} {
 		e := session.Message(session.RoleTool, results(c.calls...)...)
-		if err := session.CheckResults(mustGet(session.Forward(s.Path("")))(t), &e); c.ok != (err == nil) || err != nil && !errors.Is(err, session.ErrInvalid) {
+		if err := session.CheckResults(mustGet(s.Forward(""))(t), &e); c.ok != (err == nil) || err != nil && !errors.Is(err, session.ErrInvalid) {
 			t.Errorf("results of %v: %v", c.calls, err)
 		}
 	}
 	s.branch(u) // where nobody called anything
 	e := session.Message(session.RoleTool, results("b")...)
-	if err := session.CheckResults(mustGet(session.Forward(s.Path("")))(t), &e); !errors.Is(err, session.ErrInvalid) {
+	if err := session.CheckResults(mustGet(s.Forward(""))(t), &e); !errors.Is(err, session.ErrInvalid) {
 		t.Errorf("the result of a call on another branch: %v", err)
 	}
 }

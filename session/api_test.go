@@ -27,7 +27,7 @@ func TestOperationsEndWithTheirContext(t *testing.T) {
 		"AppendCompaction": func(s *session.Session) error { _, err := s.AppendCompaction("s", a, 0); return err },
 		"CreateBranched":   func(s *session.Session) error { _, err := s.CreateBranchedSession(a); return err },
 		"Context":          func(s *session.Session) error { _, err := s.Context(session.ContextOptions{}); return err },
-		"Path":             func(s *session.Session) error { _, err := session.Forward(s.Path("")); return err },
+		"Path":             func(s *session.Session) error { _, err := s.Forward(""); return err },
 		"GetTree":          func(s *session.Session) error { _, err := s.GetTree(); return err },
 		"Problems":         func(s *session.Session) error { _, err := s.Problems(); return err },
 		"Continue":         func(s *session.Session) error { _, err := s.Continue(); return err },

@@ -75,7 +75,7 @@ func TestAppendRefusesAParent(t *testing.T) {
 		}
 	}
 	mustDo(t, s.Append(e))
-	if n := len(mustGet(session.Forward(s.Path("")))(t)); n != 3 {
+	if n := len(mustGet(s.Forward(""))(t)); n != 3 {
 		t.Errorf("the path has %d entries, want 3", n)
 	}
 }

@@ -196,7 +196,7 @@ func TestBadDamageInTheMiddle(t *testing.T) {
 			if tree := mustGet(s.GetTree())(t); len(tree) != 1 {
 				t.Errorf("%d roots", len(tree))
 			}
-			path2 := mustGet(session.Forward(s.Path("")))(t)
+			path2 := mustGet(s.Forward(""))(t)
 			if path2[0].ID != "a" || path2[len(path2)-1].ID != "e" {
 				t.Errorf("path %q", entryIDs(path2))
 			}
@@ -224,7 +224,7 @@ func TestBadDamageOnABranch(t *testing.T) {
 		messageLine("e", "d", "user", "five"))
 	path := writeLog(t, lines...)
 	s := loadScribe(t, path)
-	if diff := cmp.Diff([]string{"a", "b", "c", "d", "e"}, entryIDs(mustGet(session.Forward(s.Path("e")))(t))); diff != "" {
+	if diff := cmp.Diff([]string{"a", "b", "c", "d", "e"}, entryIDs(mustGet(s.Forward("e"))(t))); diff != "" {
 		t.Error(diff)
 	}
 	if c := s.compare("x3", "e"); c.Ancestor != "a" || len(c.OnlyB) != 4 {
@@ -441,7 +441,7 @@ func TestBadCopyOfLaterLines(t *testing.T) {
 				}
 				s := loadScribe(t, writeBytes(t, []byte(spoilt)))
 				path := make(map[string]bool)
-				for _, e := range mustGet(session.Forward(s.Path("")))(t) {
+				for _, e := range mustGet(s.Forward(""))(t) {
 					path[e.ID] = true
 				}
 				noError(t, s.Close())
@@ -690,7 +690,7 @@ func TestBadTargets(t *testing.T) {
 		"Merge":             func() error { _, err := s.AppendEntry(session.Merge("nowhere", "s")); return err },
 		"Merge, empty":      func() error { _, err := s.AppendEntry(session.Merge("", "s")); return err },
 		"Entry":             func() error { _, err := s.Entry("nowhere"); return err },
-		"PathTo":            func() error { _, err := session.Forward(s.Path("nowhere")); return err },
+		"PathTo":            func() error { _, err := s.Forward("nowhere"); return err },
 		"Context":           func() error { _, err := s.Context(session.ContextOptions{Leaf: "nowhere"}); return err },
 		"CreateBranched":    func() error { _, err := s.CreateBranchedSession("nowhere"); return err },
 		"Undo":              func() error { _, err := s.Undo(); return err },
@@ -927,7 +927,7 @@ func TestReadingNeverWrites(t *testing.T) {
 			_, _ = s.Problems()
 			_, _ = s.Labels()
 			_, _ = s.Name()
-			_, _ = session.Forward(s.Path(""))
+			_, _ = s.Forward("")
 			_, _ = s.Refresh()
 			_, _ = s.Continuation()
 			_, _ = s.PlanCompaction(session.PlanOptions{KeepTokens: 1, Count: func(session.Entry) int { return 1 }})

@@ -292,7 +292,7 @@ func TestEmptyBlob(t *testing.T) {
 	}}}
 	s := closeWith(t, mustGet(session.Create(t.Context(), st, session.Header{ID: "s"}, nil))(t))
 	mustDo(t, s.Graft(e))
-	got, err := session.Forward(s.Path(""))
+	got, err := s.Forward("")
 	if r := got[0].Message.Content[0].ToolResult; err != nil || r.Content != "" || r.Blob != "" {
 		t.Errorf("%+v, %v", r, err)
 	}

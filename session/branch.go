@@ -63,7 +63,7 @@ func (m *MergeEntry) checkInLog(ctx context.Context, s *Session, w *writing, i i
 	var path []Entry
 	if base != "" {
 		var err error
-		if path, err = Forward(s.Path(base)); errors.Is(err, ErrNotExist) {
+		if path, err = s.Forward(base); errors.Is(err, ErrNotExist) {
 			return s.errNoEntry(w.op, m.FromID)
 		} else if err != nil {
 			return err

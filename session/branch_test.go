@@ -115,7 +115,7 @@ func TestUpdateBringsWhatASummaryComesWith(t *testing.T) {
 		return id, err
 	}
 	id := mustGet(branch(cost))(t)
-	path := mustGet(session.Forward(s.Path("")))(t)
+	path := mustGet(s.Forward(""))(t)
 	if len(path) != 3 || path[2].ID != id || path[2].BranchSummary.FromID != left || len(path[2].BranchSummary.Extra) != 1 {
 		t.Fatalf("the path is %+v", path)
 	}
@@ -163,7 +163,7 @@ func TestResetLeaf(t *testing.T) {
 	if e := mustGet(again.Entry(second))(t); e.ParentID != nil {
 		t.Errorf("parent %s", *e.ParentID)
 	}
-	if got := mustGet(session.Forward(again.Path("")))(t); len(got) != 1 {
+	if got := mustGet(again.Forward(""))(t); len(got) != 1 {
 		t.Errorf("path %q", entryIDs(got))
 	}
 }
@@ -297,7 +297,7 @@ func TestCreateBranchedSession(t *testing.T) {
 	if diff := cmp.Diff(map[string]string{a: "from elsewhere", b: "renamed elsewhere"}, mustGet(f.Labels())(t)); diff != "" {
 		t.Errorf("labels:\n%s", diff)
 	}
-	if got := entryIDs(mustGet(session.Forward(f.Path("")))(t)); !slices.Equal(got[:4], []string{a, b, labelled, c}) {
+	if got := entryIDs(mustGet(f.Forward(""))(t)); !slices.Equal(got[:4], []string{a, b, labelled, c}) {
 		t.Errorf("path %q", got)
 	}
 	// The lines are the same bytes.
@@ -394,7 +394,7 @@ func TestCreateBranchedSessionWithMergesAndGaps(t *testing.T) {
 	g.sees("user: one", "user: three", "user: five")
 	copied := loadScribe(t, mustGet(g.CreateBranchedSession("e"))(t))
 	copied.sees("user: one", "user: three", "user: five")
-	if got := entryIDs(mustGet(session.Forward(copied.Path("")))(t)); !slices.Equal(got, []string{"a", "b", "c", "d", "e"}) {
+	if got := entryIDs(mustGet(copied.Forward(""))(t)); !slices.Equal(got, []string{"a", "b", "c", "d", "e"}) {
 		t.Errorf("path %q", got)
 	}
 	survives(t, copied.File())

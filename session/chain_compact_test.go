@@ -38,7 +38,7 @@ func TestCompactionOfAChain(t *testing.T) {
 	} {
 		st := chainOf(t, sessions...)
 		whole := openChain(t, st, "s1")
-		path := mustGet(session.Forward(whole.Path("")))(t)
+		path := mustGet(whole.Forward(""))(t)
 		first := path[slices.IndexFunc(path, func(e session.Entry) bool {
 			return e.Message != nil && session.TextOf(e.Message.Content) == c.text
 		})].ID
@@ -95,7 +95,7 @@ func TestCompactionEntryOfAChainBringsWhatItComesWith(t *testing.T) {
 		return nil
 	}))
 	home := closeWith(t, mustGet(session.Open(t.Context(), st, "s1", nil))(t))
-	path := mustGet(session.Forward(home.Path("")))(t)
+	path := mustGet(home.Forward(""))(t)
 	last := path[len(path)-1]
 	if last.ID != id || last.Compaction == nil || last.Compaction.TokensBefore != 9 || len(last.Compaction.Extra) != 1 {
 		t.Errorf("the last entry is %+v", last)

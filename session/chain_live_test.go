@@ -68,7 +68,7 @@ func (w *twins) say(role session.MessageRole, content ...session.Content) {
 
 // pick returns an entry of the tree, often one that is near.
 func (w *twins) pick() (session.Entry, bool) {
-	path, err := session.Forward(w.one.Path(""))
+	path, err := w.one.Forward("")
 	w.must(err)
 	if len(path) == 0 {
 		return session.Entry{}, false
@@ -78,7 +78,7 @@ func (w *twins) pick() (session.Entry, bool) {
 
 // carried returns what a continuation begins with: instructions, and sometimes the last turn.
 func (w *twins) carried() (carry []session.Entry) {
-	path, err := session.Forward(w.chain.Path(""))
+	path, err := w.chain.Forward("")
 	w.must(err)
 	turn := len(path)
 	for i := range path {
@@ -291,7 +291,7 @@ func TestAChainIsReadWhileItGrows(t *testing.T) {
 				if last := s.SessionOf(c.Entries[n-1].ID); last == "s0" {
 					t.Errorf("the end is in session %s", last)
 				}
-				if path, err := session.Forward(s.Path(c.Leaf)); err != nil || len(path) < n {
+				if path, err := s.Forward(c.Leaf); err != nil || len(path) < n {
 					t.Errorf("a path of %d entries, of which %d are sent, %v", len(path), n, err)
 				}
 				select {

@@ -86,7 +86,7 @@ func TestConversationHasAllOfItsSessions(t *testing.T) {
 			done[c.ID] = true
 			whole := mustGet(session.OpenChain(t.Context(), st, c, nil))(t)
 			leaf := whole.LeafID()
-			path := mustGet(session.Forward(whole.Path("")))(t)
+			path := mustGet(whole.Forward(""))(t)
 			if end := ""; leaf != "" {
 				if end = path[len(path)-1].ID; end != leaf {
 					t.Errorf("seed %d, %s: the path ends with %q, the leaf is %q", seed, c.ID, end, leaf)
@@ -120,7 +120,7 @@ func TestConversationHasAllOfItsSessions(t *testing.T) {
 			if fork.LeafID() != leaf {
 				t.Errorf("seed %d, %s: the leaf of a fork is %q, want %q", seed, c.ID, fork.LeafID(), leaf)
 			}
-			for i, e := range mustGet(session.Forward(fork.Path("")))(t) {
+			for i, e := range mustGet(fork.Forward(""))(t) {
 				if i >= len(path) || e.ID != path[i].ID {
 					t.Errorf("seed %d, %s: the path of a fork has %q at %d", seed, c.ID, e.ID, i)
 					break

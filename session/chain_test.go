@@ -34,7 +34,7 @@ func TestContinue(t *testing.T) {
 	if h := second.Header(); h.ParentSession != s.ID() || h.Relation != session.RelationContinuation || h.Continuation != 1 || h.CWD != "/src" {
 		t.Errorf("header %+v", h)
 	}
-	path := mustGet(session.Forward(second.Path("")))(t)
+	path := mustGet(second.Forward(""))(t)
 	if len(path) != 2 || path[0].ID != system || path[0].ParentID != nil || !path[0].Timestamp.Equal(carry.Timestamp) {
 		t.Errorf("it begins with %+v, want the copy", path)
 	}
@@ -54,7 +54,7 @@ func TestContinue(t *testing.T) {
 		t.Errorf("index %d", third.Header().Continuation)
 	}
 	third.user("three")
-	if path := mustGet(session.Forward(third.Path("")))(t); path[0].Continues == nil || path[0].Continues.Original != s.ID() {
+	if path := mustGet(third.Forward(""))(t); path[0].Continues == nil || path[0].Continues.Original != s.ID() {
 		t.Errorf("the marker of the third is %+v", path[0])
 	}
 
@@ -210,7 +210,7 @@ func TestContinueByTwoWriters(t *testing.T) {
 		st := memory.New(nil)
 		first := mustGet(session.Create(t.Context(), st, session.Header{ID: "first"}, nil))(t)
 		mustGet(first.AppendMessage(session.RoleUser, []session.Content{session.Text("one")}))(t)
-		carry := mustGet(session.Forward(first.Path("")))(t)
+		carry := mustGet(first.Forward(""))(t)
 		var made, lost atomic.Int32
 		var wg sync.WaitGroup
 		for range 4 {
@@ -248,7 +248,7 @@ func TestContinueWhatWasCutShort(t *testing.T) {
 	s := newScribe(t)
 	s.user("one")
 	mustGet(s.AppendCustomEntry(session.CustomContinuedTo, map[string]any{"session": "lost", "of": s.ID()}))(t)
-	next := scribe{closeWith(t, mustGet(s.Continue(mustGet(session.Forward(s.Path("")))(t)...))(t)), t}
+	next := scribe{closeWith(t, mustGet(s.Continue(mustGet(s.Forward(""))(t)...))(t)), t}
 	if next.ID() != "lost" {
 		t.Errorf("continued by %q", next.ID())
 	}
@@ -272,7 +272,7 @@ func TestContinueUnseen(t *testing.T) {
 	}
 	mustGet(a.Refresh())(t)
 	a.sees("user: one", "user: two")
-	next := scribe{closeWith(t, mustGet(a.Continue(mustGet(session.Forward(a.Path("")))(t)...))(t)), t}
+	next := scribe{closeWith(t, mustGet(a.Continue(mustGet(a.Forward(""))(t)...))(t)), t}
 	next.sees("user: one", "user: two")
 }
 

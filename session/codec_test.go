@@ -348,7 +348,7 @@ func TestFirstOfTwoLeadingMembersCounts(t *testing.T) {
 		`{"id":"c","type":7,"type":"label","parent_id":"b","target_id":"a","label":"x"}`)
 	s := loadScribe(t, path)
 	for _, n := range flatten(mustGet(s.GetTree())(t)) {
-		parents := mustGet(session.Forward(s.Path(n.ID)))(t)
+		parents := mustGet(s.Forward(n.ID))(t)
 		var parent *string
 		if len(parents) > 1 {
 			parent = &parents[len(parents)-2].ID

@@ -57,7 +57,7 @@ func TestPlanCompactionAtSaysWhatWillBeSent(t *testing.T) {
 	for story := range 10 {
 		s := newScribe(t)
 		writeStory(s, rng, 40)
-		path, err := session.Forward(s.Path(""))
+		path, err := s.Forward("")
 		if err != nil {
 			t.Fatal(err)
 		}

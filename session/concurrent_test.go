@@ -323,7 +323,7 @@ func TestManyGoroutines(t *testing.T) {
 				case 16:
 					_, err = s.Problems()
 				case 17:
-					_, err = session.Forward(s.Path(""))
+					_, err = s.Forward("")
 				case 18:
 					_, err = s.Refresh()
 				case 19:

@@ -714,7 +714,7 @@ func (w *wanderer) anyEntry() string {
 }
 
 func (w *wanderer) revertOrEdit(text string) {
-	for _, e := range mustGet(session.Forward(w.Path("")))(w.t) {
+	for _, e := range mustGet(w.Forward(""))(w.t) {
 		if w.rng.IntN(4) != 0 {
 			continue
 		}

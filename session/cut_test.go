@@ -473,7 +473,7 @@ func TestCompactionWhenACallComesInBetween(t *testing.T) {
 	s.compact("sum", kept) // it keeps the call
 	s.result("c")
 	s.sees("summary: sum", "user: two", "assistant: call c", "tool: c = out of c")
-	checkNoSplit(t, mustGet(session.Forward(s.Path("")))(t))
+	checkNoSplit(t, mustGet(s.Forward(""))(t))
 }
 
 // A compaction that is decided in the background while the agent goes on can
@@ -516,7 +516,7 @@ func TestBackgroundCompactionNeverSplitsAPair(t *testing.T) {
 	if compacted == 0 {
 		t.Log("the compactor never had its turn")
 	}
-	path := mustGet(session.Forward(s.Path("")))(t)
+	path := mustGet(s.Forward(""))(t)
 	checkNoSplit(t, path)
 	for _, e := range path {
 		if e.Compaction != nil {

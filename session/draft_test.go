@@ -38,7 +38,7 @@ func TestDrafts(t *testing.T) {
 		if got != text || at != askedAt || err != nil {
 			t.Errorf("the draft is %q after %s, %v; want %q after %s", got, at, err, text, askedAt)
 		}
-		path, err := session.Forward(s.Path(""))
+		path, err := s.Forward("")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -35,7 +35,7 @@ func TestFlushSurvivesAPowerCut(t *testing.T) {
 			left := mustGet(file.Open("/d", &file.Options{FS: disk.CrashClone(nil, vfstest.LoseAll)}))(t)
 			for _, id := range []string{s.ID(), fork.ID()} {
 				found := mustGet(session.Open(t.Context(), left, id, nil))(t)
-				path := mustGet(session.Forward(found.Path("")))(t)
+				path := mustGet(found.Forward(""))(t)
 				if len(path) < 2 || path[1].Message.Content[0].ToolResult.Content != output {
 					t.Errorf("%d entries are left, want two with their content", len(path))
 				}

@@ -231,7 +231,7 @@ func fuzzRead(t *testing.T, s scribe) []string {
 	mustGet(s.Labels())(t)
 	mustGet(s.Name())(t)
 	for _, leaf := range mustGet(s.Leaves())(t) {
-		mustGet(session.Forward(s.Path(leaf)))(t)
+		mustGet(s.Forward(leaf))(t)
 	}
 	_, _ = s.PlanCompaction(session.PlanOptions{KeepTokens: 1, Count: one})
 	return ids

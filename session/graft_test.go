@@ -41,7 +41,7 @@ func TestGraftKeepsIDsParentsAndTimes(t *testing.T) {
 	if s.LeafID() != "d" {
 		t.Errorf("the leaf is %q, want d", s.LeafID())
 	}
-	path := mustGet(session.Forward(s.Path("")))(t)
+	path := mustGet(s.Forward(""))(t)
 	if len(path) != 3 || path[0].ID != "a" || path[1].ID != "b" || !path[0].Timestamp.Equal(foreign("", "", "").Timestamp) {
 		t.Errorf("the path is %v", path)
 	}

@@ -82,7 +82,7 @@ func TestLeftOutAccountsForThePath(t *testing.T) {
 		c := mustGet(b.Context(session.ContextOptions{LeftOut: true}))(t)
 		sent := entryIDs(c.Entries)
 		var left []string // not sent
-		for _, id := range entryIDs(mustGet(session.Forward(b.Path("")))(t)) {
+		for _, id := range entryIDs(mustGet(b.Forward(""))(t)) {
 			if !slices.Contains(sent, id) {
 				left = append(left, id)
 			}

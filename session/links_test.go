@@ -191,7 +191,7 @@ func openChain(t *testing.T, st *memory.Store, id string) *session.Session {
 func pathTexts(t *testing.T, s *session.Session) string {
 	t.Helper()
 	var texts []string
-	for _, e := range mustGet(session.Forward(s.Path("")))(t) {
+	for _, e := range mustGet(s.Forward(""))(t) {
 		if e.Message != nil {
 			texts = append(texts, e.Message.Content[0].Text.Content)
 		}
@@ -312,7 +312,7 @@ func TestForkOfAChain(t *testing.T) {
 	t.Parallel()
 	said := func(s *session.Session) (ids []string, ctx string, labels map[string]string) {
 		t.Helper()
-		for _, e := range mustGet(session.Forward(s.Path("")))(t) {
+		for _, e := range mustGet(s.Forward(""))(t) {
 			if e.Label == nil { // the copy of a path has those at its end
 				ids = append(ids, e.ID)
 			}

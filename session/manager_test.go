@@ -49,7 +49,7 @@ type scribe struct {
 
 func (s scribe) compare(a, b string) *session.Comparison {
 	s.t.Helper()
-	return session.Compare(entryIDs(mustGet(session.Forward(s.Path(a)))(s.t)), entryIDs(mustGet(session.Forward(s.Path(b)))(s.t)))
+	return session.Compare(entryIDs(mustGet(s.Forward(a))(s.t)), entryIDs(mustGet(s.Forward(b))(s.t)))
 }
 
 // quick is the configuration of most tests: nothing in them depends on syncs.

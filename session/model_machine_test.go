@@ -634,7 +634,7 @@ func (m *machine) wantBranched(t *rapid.T, s *session.Session, log, path, origin
 	name, err := s.Name()
 	noError(t, err)
 	wantEqual(t, "name of the new session", name, nameOf(original))
-	now, err := session.Forward(s.Path(""))
+	now, err := s.Forward("")
 	noError(t, err)
 	var onward []string
 	for _, e := range now {
@@ -745,7 +745,7 @@ func (m *machine) wantAll(t *rapid.T, s *session.Session, log []modelEntry, leaf
 	wantEqual(t, "name", name, nameOf(log))
 
 	path := pathTo(log, leaf)
-	entries, err := session.Forward(s.Path(""))
+	entries, err := s.Forward("")
 	noError(t, err)
 	var ids []string
 	for _, e := range entries {

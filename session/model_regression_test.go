@@ -92,7 +92,7 @@ func TestNoCutInsideAResponse(t *testing.T) {
 	noError(t, err)
 	answer := say(t, s, session.RoleAssistant, "because")
 	for _, id := range []string{thought, question} {
-		entries, err := session.Forward(s.Path(""))
+		entries, err := s.Forward("")
 		noError(t, err)
 		noError(t, session.CheckCut(entries, id))
 	}

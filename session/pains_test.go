@@ -68,7 +68,7 @@ func TestPain_BadLineHidesHistory_ClaudeCode50347(t *testing.T) {
 	if got := len(mustGet(s.GetContext())(t)); got != 180 {
 		t.Errorf("%d of 180 readable entries are in the context", got)
 	}
-	if got := len(mustGet(session.Forward(s.Path("")))(t)); got != 200 {
+	if got := len(mustGet(s.Forward(""))(t)); got != 200 {
 		t.Errorf("the path has %d entries and gaps, want 200", got)
 	}
 }
@@ -113,7 +113,7 @@ func TestPain_CompactionSplitsPair_OpenClaw4739(t *testing.T) {
 		s.result(fmt.Sprint("a", i))
 		s.say(fmt.Sprint("done ", i))
 	}
-	path := mustGet(session.Forward(s.Path("")))(t)
+	path := mustGet(s.Forward(""))(t)
 	accepted := 0
 	for _, e := range path {
 		leaf := s.LeafID()

@@ -12,7 +12,8 @@ import (
 // Path yields the path to an entry ("" is the leaf) from that entry back to its root.
 // It reads the log from the end and stops where the caller does, so the last entries of a
 // long session cost as little as those of a short one. No more is in memory than a block of
-// them. What cannot be read is yielded as an entry of type TypeGap; an id that the session
+// them. So it does not see that a line repeats the id of an earlier one, if the whole log was not
+// needed before: Forward does. What cannot be read is yielded as an entry of type TypeGap; an id that the session
 // does not have is ErrNotExist.
 func (s *Session) Path(id string) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
@@ -20,9 +21,10 @@ func (s *Session) Path(id string) iter.Seq2[Entry, error] {
 			yield(Entry{}, err)
 			return
 		}
+		want := id // each use of the iterator begins at what is the leaf then
 		s.mu.RLock()
-		if id == "" {
-			id = s.tree.leaf
+		if want == "" {
+			want = s.tree.leaf
 		}
 		closed, whole, end := s.closed, s.tree.isWhole(), s.tree.end
 		s.mu.RUnlock()
@@ -30,13 +32,12 @@ func (s *Session) Path(id string) iter.Seq2[Entry, error] {
 		case closed:
 			yield(Entry{}, s.errClosed("read"))
 			return
-		case id == "":
+		case want == "":
 			return // there is no entry yet
 		}
-		want := id
 		if !whole {
 			done := false
-			if want, done = s.pathLines(end, id, yield); done {
+			if want, done = s.pathLines(end, want, yield); done {
 				return
 			}
 		}
@@ -44,16 +45,29 @@ func (s *Session) Path(id string) iter.Seq2[Entry, error] {
 	}
 }
 
-// Forward returns the entries of a path from the root to the entry that was asked for.
-func Forward(path iter.Seq2[Entry, error]) ([]Entry, error) {
-	var entries []Entry
-	for e, err := range path {
-		if err != nil {
-			return nil, err
-		}
-		entries = append(entries, e)
+// Forward returns the path to an entry ("" is the leaf) from its root to that entry. It goes by the
+// tree of the whole log.
+func (s *Session) Forward(id string) ([]Entry, error) {
+	nodes, err := s.pathTo(id)
+	if err != nil {
+		return nil, err
 	}
-	slices.Reverse(entries)
+	slices.Reverse(nodes)
+	gap := func(i int) Entry {
+		e := Entry{Type: TypeGap, ID: nodes[i].id}
+		if i > 0 {
+			e.ParentID = &nodes[i-1].id
+		}
+		return e
+	}
+	entries := make([]Entry, 0, len(nodes))
+	s.each(nodes, gap, func(e Entry, failed error) bool {
+		entries, err = append(entries, e), failed
+		return err == nil
+	})
+	if err != nil {
+		return nil, err
+	}
 	return entries, nil
 }
 

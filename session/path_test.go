@@ -119,7 +119,7 @@ func TestPathGoesPastDamage(t *testing.T) {
 	if want := damaged.drawn(""); !slices.Equal(got, want) {
 		t.Errorf("%d entries, and the tree has %d", len(got), len(want))
 	}
-	path := mustGet(session.Forward(damaged.Path("")))(t)
+	path := mustGet(damaged.Forward(""))(t)
 	for i := 1; i < len(path); i++ {
 		if parent := path[i].ParentID; parent == nil || *parent != path[i-1].ID {
 			t.Errorf("%s follows %v, want %s", path[i].ID, parent, path[i-1].ID)
@@ -139,7 +139,7 @@ func TestPathOfManyEntries(t *testing.T) {
 	}
 	ids := mustGet(s.AppendAll(batch...))(t)
 	mustGet(s.Shape())(t)
-	path := mustGet(session.Forward(s.Path("")))(t)
+	path := mustGet(s.Forward(""))(t)
 	if len(path) != count {
 		t.Fatalf("%d entries, want %d", len(path), count)
 	}

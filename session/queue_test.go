@@ -90,7 +90,7 @@ func TestQueued(t *testing.T) {
 	}
 	three := appendQueued(t, s, "s", "three")
 	both("much later", "three")
-	path, err := session.Forward(s.Path(""))
+	path, err := s.Forward("")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -119,7 +119,7 @@ func (b *biller) answerNobody(t *rapid.T) {
 
 // edit changes a message that nobody changed before.
 func (b *biller) edit(t *rapid.T) {
-	onPath := entryIDs(mustGet(session.Forward(b.Path("")))(b.t))
+	onPath := entryIDs(mustGet(b.Forward(""))(b.t))
 	if in := b.at("").Compaction; in != "" { // what a cut keeps from before it is left alone
 		onPath = onPath[slices.Index(onPath, mustGet(b.Entry(in))(b.t).Compaction.FirstKeptEntryID):]
 	}
@@ -151,7 +151,7 @@ func (b *biller) merge(t *rapid.T) {
 
 // takeBack takes back the last change that is in force, or the last revert.
 func (b *biller) takeBack(t *rapid.T) {
-	path := mustGet(session.Forward(b.Path("")))(b.t)
+	path := mustGet(b.Forward(""))(b.t)
 	redo := rapid.Bool().Draw(t, "redo")
 	reverted := make(map[string]bool)
 	for _, e := range slices.Backward(path) {
@@ -169,7 +169,7 @@ func (b *biller) takeBack(t *rapid.T) {
 // counted is the size of a context, found out by building the context of every
 // response again.
 func (b *biller) counted(t *rapid.T, c *session.Context) (tokens, uncounted int) {
-	path := mustGet(session.Forward(b.Path(c.Leaf)))(b.t)
+	path := mustGet(b.Forward(c.Leaf))(b.t)
 	begin := len(c.Entries)
 	for i := range slices.Backward(c.Entries) {
 		if first := b.firstOf(path, c, i); first >= 0 && b.sawSame(path, c, c.Entries[first].ID, first) {
@@ -245,7 +245,7 @@ func TestCountsAreOfWhatIsSent(t *testing.T) {
 		tokens, uncounted := b.counted(rt, c)
 		if c.Tokens != tokens || c.Uncounted != uncounted {
 			rt.Fatalf("%d tokens and %d uncounted, want %d and %d\npath: %s\ncontext: %s", c.Tokens, c.Uncounted, tokens, uncounted,
-				encodeAll(t, mustGet(session.Forward(b.Path("")))(t)), encodeAll(t, c.Entries))
+				encodeAll(t, mustGet(b.Forward(""))(t)), encodeAll(t, c.Entries))
 		}
 	})
 }

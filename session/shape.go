@@ -64,6 +64,16 @@ func (t *Shape) Path(n int32) []int32 {
 	return path
 }
 
+// PathTo is Path by an id; "" is the place before all entries. An id that no entry had at that
+// moment is ErrNotExist.
+func (t *Shape) PathTo(id string) ([]int32, error) {
+	n := t.Index(id)
+	if n < 0 && id != "" {
+		return nil, t.s.errNoEntry("read the path in", id)
+	}
+	return t.Path(n), nil
+}
+
 // Parent returns the entry before one, or -1 if it is a root. It may have a higher number, if
 // the log is damaged.
 func (t *Shape) Parent(n int32) int32 { return t.nodes[n].parent }
@@ -116,8 +126,9 @@ func (t *Shape) Grew(older *Shape) bool {
 func (t *Shape) Relabelled(older *Shape) bool { return t.labels != older.labels }
 
 // Peek is Session.Peek by numbers, none of which may be there twice. It keeps nothing in memory,
-// however often it is called. A number that no entry has is ErrNotExist. isWanted, if it is not nil, looks at the line of each entry; those that
-// are not wanted have no type.
+// however often it is called. A number that no entry has is ErrNotExist. isWanted, if it is not nil,
+// looks at the line of each entry; those that are not wanted have no type. The parent of an entry
+// is the one that its line names: Parent has that of the tree.
 func (t *Shape) Peek(numbers []int32, isWanted func(line []byte) bool) ([]Entry, error) {
 	nodes, err := t.some("peek", numbers)
 	if err != nil {

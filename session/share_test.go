@@ -115,7 +115,7 @@ func TestACopyOfAContextIsTheCallers(t *testing.T) {
 		t.Fatalf("the session lacks what the test is about:\n%s", want)
 	}
 	c, entries := s.at(""), mustGet(s.GetContext())(t)
-	path := mustGet(session.Forward(s.Path("")))(t)
+	path := mustGet(s.Forward(""))(t)
 	for _, v := range []any{c, entries, path} {
 		spoil(reflect.ValueOf(v), make(map[any]bool))
 	}
@@ -125,7 +125,7 @@ func TestACopyOfAContextIsTheCallers(t *testing.T) {
 			t.Errorf("a caller changed it (-before +after):\n%s", diff)
 		}
 	}
-	if path := mustGet(session.Forward(s.Path("")))(t); encode(t, path[0]) != encode(t, mustGet(session.Forward(s.again().Path("")))(t)[0]) {
+	if path := mustGet(s.Forward(""))(t); encode(t, path[0]) != encode(t, mustGet(s.again().Forward(""))(t)[0]) {
 		t.Error("a caller changed the path")
 	}
 }

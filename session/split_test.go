@@ -109,7 +109,7 @@ func (k *talk) step(t *rapid.T) {
 
 // edit changes what is said, not what is called.
 func (k *talk) edit(t *rapid.T, text string) {
-	path := mustGet(session.Forward(k.Path("")))(k.t)
+	path := mustGet(k.Forward(""))(k.t)
 	path = slices.DeleteFunc(path, func(e session.Entry) bool {
 		return e.Message == nil || len(e.Message.Content) > 0 && e.Message.Content[0].ToolUse != nil
 	})
@@ -183,7 +183,7 @@ func (k *talk) holds(t *rapid.T, plan *session.CompactionPlan, keep int) {
 	if got := tokensOf(before); plan.TokensBefore != got || len(plan.Summarise)+len(plan.Kept) != len(before) {
 		t.Fatalf("%d tokens before, planned %d", got, plan.TokensBefore)
 	}
-	path := mustGet(session.Forward(k.Path("")))(k.t)
+	path := mustGet(k.Forward(""))(k.t)
 	for i := range path {
 		first := path[i].ID
 		if !slices.Contains(inContext, first) || path[i].Compaction != nil {

@@ -32,7 +32,7 @@ func converseAt(t *testing.T, s *session.Session, root, user string, messages in
 		}
 		last = id
 	}
-	path, err := session.Forward(s.Path(last))
+	path, err := s.Forward(last)
 	if err != nil {
 		t.Error(err)
 		return
@@ -148,7 +148,7 @@ func TestOnlyOneWriterExtendsTheEndOfABranch(t *testing.T) {
 			mustGet(a.Refresh())(t)
 			for _, last := range append(own, end) {
 				messages := 0
-				for _, e := range mustGet(session.Forward(a.Path(last)))(t) {
+				for _, e := range mustGet(a.Forward(last))(t) {
 					if e.Message != nil {
 						messages++
 					}
@@ -390,7 +390,7 @@ func TestUpdateExpectsTheLeafOfTheLog(t *testing.T) {
 	if _, err := after(s, three); err != nil {
 		t.Error(err)
 	}
-	path := mustGet(session.Forward(s.Path("")))(t)
+	path := mustGet(s.Forward(""))(t)
 	if len(path) != 5 { // four messages and a label
 		t.Errorf("the path has %d entries", len(path))
 	}
@@ -438,7 +438,7 @@ func TestUpdateThatMayHaveBeenWrittenIsNotRepeated(t *testing.T) {
 	if err := s.Update(t.Context(), fn); !session.MustReopen(err) || runs != 1 {
 		t.Errorf("the next one: %v after %d runs", err, runs)
 	}
-	if path := mustGet(session.Forward(reopened(t, st, s.ID()).Path(id)))(t); len(path) != 2 {
+	if path := mustGet(reopened(t, st, s.ID()).Forward(id))(t); len(path) != 2 {
 		t.Errorf("the path has %d entries", len(path))
 	}
 }

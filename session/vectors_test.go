@@ -220,7 +220,7 @@ func pathOf(t *testing.T, s *session.Session) []string {
 	if s.LeafID() == "" {
 		return nil
 	}
-	entries, err := session.Forward(s.Path(""))
+	entries, err := s.Forward("")
 	mustVector(t, err)
 	var path []string
 	for _, e := range entries {

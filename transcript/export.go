@@ -31,7 +31,7 @@ func NewScript(s *session.Session, format, leaf string, now time.Time) (*Script,
 	}
 	var err error
 	if script.Leaf != "" {
-		if script.Path, err = session.Forward(s.Path(script.Leaf)); err != nil {
+		if script.Path, err = s.Forward(script.Leaf); err != nil {
 			return nil, err
 		}
 	}

@@ -160,7 +160,7 @@ func isStub(e *session.Entry) bool { return e.Custom != nil && e.Custom.CustomTy
 // result, or else a stub.
 func (t *target) fit(e session.Entry, why error) (session.Entry, error) {
 	if _, isCut := errors.AsType[*session.CutError](why); isCut && e.ParentID != nil {
-		path, err := session.Forward(t.s.Path(*e.ParentID))
+		path, err := t.s.Forward(*e.ParentID)
 		if err != nil {
 			return e, err
 		}

@@ -34,7 +34,7 @@ func TestImportHashesIDsThatAreNotPlain(t *testing.T) {
 	}
 	s := h.open(toyID("c"))
 	healthy(t, s)
-	path, err := session.Forward(s.Path(""))
+	path, err := s.Forward("")
 	if err != nil {
 		t.Fatal(err)
 	}

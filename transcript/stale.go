@@ -69,7 +69,8 @@ func (t *target) isBefore(id, other string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	return slices.Contains(shape.Path(shape.Index(other)), shape.Index(id)), nil
+	path, err := shape.PathTo(other)
+	return slices.Contains(path, shape.Index(id)), err
 }
 
 // newestImported returns the latest time of the imported entries.

@@ -121,7 +121,7 @@ func readSession(t *testing.T, dir, name string) (r readable, ok bool) {
 			r.Entries[e.ID] = string(line)
 		}
 	}
-	path, err := session.Forward(s.Path(r.Leaf))
+	path, err := s.Forward(r.Leaf)
 	if err != nil {
 		t.Fatal(err)
 	}

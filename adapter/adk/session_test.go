@@ -298,7 +298,7 @@ func TestOtherProgramsWriteToo(t *testing.T) {
 		c.append(s, e)
 	}
 	log := c.coppice()
-	path := mustGet(coppice.Forward(log.Path("")))(t)
+	path := mustGet(log.Forward(""))(t)
 	mustDo(t, log.Branch(path[0].ID))
 	mustGet(log.AppendMessage(coppice.RoleAssistant, []coppice.Content{coppice.Text("by hand")}))(t)
 	got := c.get("s", 0)

@@ -112,7 +112,7 @@ func TestEveryKindOfContentIsMentioned(t *testing.T) {
 		session.Content{Type: "novel", Raw: []byte(`{"type":"novel"}`)})
 	s.add(session.RoleAssistant, session.ToolUse("c", "shoot", map[string]any{}))
 	s.add(session.RoleTool, session.Content{Type: session.ContentTypeToolResult, ToolResult: &session.ToolResultContent{ToolUseID: "c", IsError: true, Parts: []session.Content{session.Text("broken"), session.Image("image/gif", "QUJD")}}})
-	path, err := session.Forward(s.Path(""))
+	path, err := s.Forward("")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,7 @@ import (
 
 func (s *story) path() []session.Entry {
 	s.t.Helper()
-	path, err := session.Forward(s.Path(""))
+	path, err := s.Forward("")
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -76,7 +76,7 @@ func Estimate(e *session.Entry) int {
 
 // Read returns a session up to its leaf.
 func Read(ctx context.Context, s *session.Session) (*Part, error) {
-	path, err := session.Forward(s.WithContext(ctx).Path(""))
+	path, err := s.WithContext(ctx).Forward("")
 	if err != nil {
 		return nil, err
 	}

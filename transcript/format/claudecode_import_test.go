@@ -75,7 +75,7 @@ func (h *claudecodeHome) open(id string) *session.Session {
 // one message and in several.
 func claudecodeTexts(t *testing.T, s *session.Session) []string {
 	t.Helper()
-	path, err := session.Forward(s.Path(""))
+	path, err := s.Forward("")
 	if err != nil {
 		t.Fatal(err)
 	}

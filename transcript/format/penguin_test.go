@@ -383,7 +383,7 @@ func TestPenguinChainIsOneConversation(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	path, err := session.Forward(s.Path(""))
+	path, err := s.Forward("")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -91,7 +91,7 @@ func ScriptOf(ctx context.Context, h session.Header, entries []session.Entry) (*
 func scriptOf(s *session.Session) (*transcript.Script, error) {
 	script := &transcript.Script{Header: s.Header(), Leaf: s.LeafID(), Now: Now()}
 	var err error
-	if script.Path, err = session.Forward(s.Path("")); err != nil {
+	if script.Path, err = s.Forward(""); err != nil {
 		return nil, err
 	}
 	if script.Context, err = s.Context(session.ContextOptions{}); err != nil {

@@ -111,7 +111,7 @@ func writeChats(t *testing.T, dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	path, err := session.Forward(s.Path(""))
+	path, err := s.Forward("")
 	if err == nil {
 		err = s.Branch(path[0].ID)
 	}

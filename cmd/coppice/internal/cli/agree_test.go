@@ -405,7 +405,7 @@ func changeLast(a *author, dir, id string, steps int) {
 		t.Fatal(err)
 	}
 	defer a.s.Close()
-	path, err := session.Forward(a.s.Path(""))
+	path, err := a.s.Forward("")
 	if err != nil {
 		t.Fatal(err)
 	}

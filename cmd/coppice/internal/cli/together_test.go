@@ -141,7 +141,7 @@ func TestAppendsTogether(t *testing.T) {
 		})
 	}
 	group.Wait()
-	path, err := session.Forward(openAll(t, dir, id, nil).Path(""))
+	path, err := openAll(t, dir, id, nil).Forward("")
 	said := slices.DeleteFunc(path, func(e session.Entry) bool { return e.Type != session.TypeMessage })
 	if err != nil || len(said) != writers*each {
 		t.Errorf("%d messages are on the branch, want %d; %v", len(said), writers*each, err)

@@ -118,7 +118,7 @@ func TestImagesTypedAheadAreTakenBack(t *testing.T) {
 	(<-asked)()
 	p.sees("heard: ")
 	p.leaves(ctrlD)
-	path, err := session.Forward(p.last().Path(""))
+	path, err := p.last().Forward("")
 	if err != nil {
 		t.Fatal(err)
 	}
