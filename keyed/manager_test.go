@@ -218,6 +218,39 @@ func TestSetHistoryWithAnOddMessage(t *testing.T) {
 	inDir(t, dir).sees("=x", "+y")
 }
 
+// Other programs record the results of parallel calls in one entry. A history goes on from
+// that as from entries of our own.
+func TestSetHistoryAfterParallelResults(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	m := inDir(t, dir)
+	m.talk("u0", "u1")
+	s := logOf(t, dir)
+	mustSay(t, s, session.RoleAssistant, session.ToolUse("x", "tool", nil), session.ToolUse("y", "tool", nil))
+	mustSay(t, s, session.RoleUser, session.ToolResult("x", "result", false), session.ToolResult("y", "result", false))
+	m.sees("u0", "u1", "+x", "=x", "=y")
+	history := m.GetHistory(key)
+
+	m.SetHistory(key, history)
+	same(t, "entries", types(t, logOf(t, dir)), []string{"message", "message", "message", "message"})
+	m.SetHistory(key, append(history, message("a1")))
+	m.hasAll("u0", "u1", "+x", "=x", "=y", "a1")
+	same(t, "entries", types(t, logOf(t, dir))[4:], []string{"message"})
+	m.SetHistory(key, append(history[1:], message("a1"), message("u2"))) // and from the middle
+	same(t, "entries", types(t, logOf(t, dir))[5:], []string{"compaction", "message"})
+	for _, m := range []manager{m, inDir(t, dir)} {
+		m.sees("u1", "+x", "=x", "=y", "a1", "u2")
+		m.hasAll("u0", "u1", "+x", "=x", "=y", "a1", "u2")
+	}
+
+	mustSay(t, logOf(t, dir), session.RoleUser, session.ToolResult("z", "result", false))
+	odd := keyed.Message{Role: "tool", ToolCallID: "z", Content: "result", ToolCalls: []keyed.ToolCall{{ID: "v"}}}
+	m.SetHistory(key, append(m.GetHistory(key)[:6], odd)) // the old history ends within its last entry
+	for _, m := range []manager{m, inDir(t, dir)} {
+		m.sees("u1", "+x", "=x", "=y", "a1", "u2", "=z", "+v")
+	}
+}
+
 func TestTruncateHistory(t *testing.T) {
 	t.Parallel()
 	tests := []struct {

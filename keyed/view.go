@@ -265,8 +265,8 @@ func (v view) legalCuts() []int {
 	return slices.DeleteFunc(cuts.Legal(), func(at int) bool { return at <= v.stays || v.items[at].merged })
 }
 
-// overlap returns the item from which the view is the beginning of a history, and how much of
-// that it is. The history has the messages of one entry after the other.
+// overlap returns the item from which the view is the beginning of a history, and how many
+// entries of that it has. The history has the messages of one entry after the other.
 func (v view) overlap(history [][]Message) (from, shared int) {
 	for i := range v.items {
 		if shared := startsWith(history, v.items[i:]); shared > 0 && !v.items[i].merged {
@@ -276,16 +276,24 @@ func (v view) overlap(history [][]Message) (from, shared int) {
 	return len(v.items), 0
 }
 
-// startsWith returns how much of a history is in items, or 0 if it does not begin with them.
+// startsWith returns how many entries of a history have the messages of items, or 0 if it does
+// not begin with those or they end within an entry. The entries need not be the same: others
+// may have recorded several results in one.
 func startsWith(history [][]Message, items []item) (shared int) {
+	var rest []Message // of the last shared entry
 	for i := range items {
-		switch {
-		case len(items[i].messages) == 0:
-		case shared == len(history) || !reflect.DeepEqual(items[i].messages, history[shared]): // both are normal
-			return 0
-		default:
-			shared++
+		for j := range items[i].messages {
+			if len(rest) == 0 && shared < len(history) {
+				rest, shared = history[shared], shared+1
+			}
+			if len(rest) == 0 || !reflect.DeepEqual(items[i].messages[j], rest[0]) { // both are normal
+				return 0
+			}
+			rest = rest[1:]
 		}
+	}
+	if len(rest) > 0 {
+		return 0
 	}
 	return shared
 }
