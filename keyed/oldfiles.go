@@ -150,7 +150,7 @@ func (o *oldFiles) open(name, suffix, key string) (*oldSession, error) {
 	switch bad := json.Unmarshal(head, &s.oldHead); {
 	case bad == nil && s.Key != key && !(isLines && slices.Contains(s.Aliases, key)):
 		return nil, nil
-	case bad != nil && name != key && (isLines || !bytes.Contains(data, rawjson.AppendString(nil, key))):
+	case bad != nil && name != key && (isLines || !hasKey(data, key)):
 		return nil, nil // only the name says whose it is, and several keys may share it
 	case bad != nil && isLines:
 		s.oldHead = oldHead{}
@@ -172,6 +172,15 @@ func (o *oldFiles) open(name, suffix, key string) (*oldSession, error) {
 	}
 	s.readMessages()
 	return s, nil
+}
+
+// hasKey reports whether a key is in a document that cannot be decoded. Picoclaw escapes the
+// characters of HTML, others do not.
+func hasKey(data []byte, key string) bool {
+	var escaped, quoted bytes.Buffer
+	json.HTMLEscape(&escaped, data)
+	json.HTMLEscape(&quoted, rawjson.AppendString(nil, key))
+	return bytes.Contains(escaped.Bytes(), quoted.Bytes())
 }
 
 // read returns a file, or nil if there is none or there cannot be one with such a name.

@@ -223,6 +223,20 @@ func TestBrokenOldFile(t *testing.T) {
 	other.save("telegram/123456")
 }
 
+// TestKeyInABrokenOldFile: picoclaw escapes some characters of a key, and other programs do not.
+func TestKeyInABrokenOldFile(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{`{"key":"tg:a\u0026b<\u003e","mess`, `{"key":"tg:a&b<>","mess`, `{"key":"tg:a\u0026b\u003c\u003e","mess`} {
+		m := inDir(t, put(t, map[string]string{"tg_a&b<>.json": text}))
+		m.AddMessage("tg:a&b<>", "user", "hi")
+		if err := m.Save("tg:a&b<>"); !errors.Is(err, session.ErrCorrupt) {
+			t.Errorf("save beside %s: %v", text, err)
+		}
+		m.AddMessage("tg/a&b<>", "user", "hi")
+		m.save("tg/a&b<>")
+	}
+}
+
 func TestOddOldMessages(t *testing.T) {
 	t.Parallel()
 	dir := put(t, map[string]string{"telegram_123456.json": `{"key":"telegram:123456","created":"long ago","updated":7,"messages":[
