@@ -1,6 +1,7 @@
 package summary_test
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -11,6 +12,8 @@ import (
 	"github.com/coppice-dev/coppice/provider/digest"
 	"github.com/coppice-dev/coppice/provider/offline"
 	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store"
+	"github.com/coppice-dev/coppice/store/memory"
 )
 
 func idsOf(entries []session.Entry) []string {
@@ -78,6 +81,39 @@ func TestAbandonedIsTheContext(t *testing.T) {
 	m := writes(goal)
 	if _, err := summary.Branch(t.Context(), m.Model(), got, summary.Options{}); err != nil || m.tasks[0].Previous != "the summary" || m.tasks[0].Kind != digest.Branch {
 		t.Errorf("%v: %+v", err, m.tasks)
+	}
+}
+
+// unreadable is a store whose blobs cannot be read.
+type unreadable struct{ store.Store }
+
+func (u unreadable) Blobs() store.Blobs { return unreadableBlobs{u.Store.Blobs()} }
+
+type unreadableBlobs struct{ store.Blobs }
+
+func (unreadableBlobs) Get(context.Context, store.Ref) ([]byte, error) {
+	return nil, errors.New("the blob was read")
+}
+
+// What both branches have is not read, however much that is.
+func TestAbandonedReadsOnlyTheContext(t *testing.T) {
+	t.Parallel()
+	created, err := session.Create(t.Context(), unreadable{memory.New(nil)}, session.Header{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = created.Close() })
+	s := &story{Session: created, t: t}
+	s.call("read", "big.txt", strings.Repeat("x", session.DefaultBlobThreshold+1))
+	b := s.user("b")
+	if _, err := s.AppendCompaction("the summary", b, 0); err != nil {
+		t.Fatal(err)
+	}
+	c := s.reply("c")
+	d := s.user("d")
+	got, err := summary.Abandoned(s.Session, "", c)
+	if diff := cmp.Diff([]string{d}, idsOf(got)); err != nil || diff != "" {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
 }
 

@@ -106,14 +106,17 @@ func Branch(ctx context.Context, model provider.Model, abandoned []session.Entry
 // another one: the context at from, without what is on the path to the other. An empty from
 // is the leaf; an empty to is the place before the first entry.
 func Abandoned(s *session.Session, from, to string) ([]session.Entry, error) {
+	shape, err := s.Shape()
+	if err != nil {
+		return nil, err
+	}
+	end := shape.Index(to)
+	if end < 0 && to != "" {
+		return nil, &session.Error{Op: "branch", Name: s.ID(), Kind: session.ErrNotExist, Err: fmt.Errorf("entry %q", to)}
+	}
 	shared := make(map[string]bool)
-	if to != "" {
-		for e, err := range s.Path(to) {
-			if err != nil {
-				return nil, err
-			}
-			shared[e.ID] = true
-		}
+	for _, n := range shape.Path(end) {
+		shared[shape.ID(n)] = true
 	}
 	c, err := s.Context(session.ContextOptions{Leaf: from})
 	if err != nil {
