@@ -11,7 +11,7 @@ import (
 	"github.com/coppice-dev/coppice/store"
 )
 
-// errGone means that the server does not know the handle, or no longer does.
+// errGone means that the server does not know the handle or the lease, or no longer does.
 var errGone = errors.New("the server has forgotten it")
 
 // names are the errors that cross the wire, each by its name.

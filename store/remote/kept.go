@@ -10,10 +10,10 @@ import (
 	"github.com/coppice-dev/coppice/store"
 )
 
-// leased takes a lease and keeps it until it is released. take renews the lease with a name, or
-// takes another one if the server has ended it.
-func (s *Store) leased(ctx context.Context, take func(ctx context.Context, lease string) (string, error)) (release func(), err error) {
-	id, err := take(ctx, "")
+// leased takes a lease and renews it until it is released. If the server has ended it, it takes
+// another one.
+func (s *Store) leased(ctx context.Context, take func(ctx context.Context) (string, error)) (release func(), err error) {
+	id, err := take(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -29,8 +29,12 @@ func (s *Store) leased(ctx context.Context, take func(ctx context.Context, lease
 			case <-going.Done():
 				return
 			}
-			if next, err := take(going, id); err == nil { // else the next tick tries
-				id = next
+			// The name is enough to renew it: a pin outlives the handle of its log.
+			err := s.ask(going, &query{op: "hold", args: request{Lease: id}, repeat: true})
+			if errors.Is(err, errGone) {
+				if next, err := take(going); err == nil { // else the next tick tries
+					id = next
+				}
 			}
 		}
 	}()
@@ -50,9 +54,9 @@ type blobs struct{ *Store }
 
 // Hold implements store.Blobs.
 func (b blobs) Hold(ctx context.Context) (func(), error) {
-	return b.leased(ctx, func(ctx context.Context, lease string) (string, error) {
+	return b.leased(ctx, func(ctx context.Context) (string, error) {
 		var r result
-		err := b.read(ctx, "protect blobs", &query{op: "hold", args: request{Lease: lease}, each: one(&r)})
+		err := b.read(ctx, "protect blobs", &query{op: "hold", each: one(&r)})
 		return r.Lease, err
 	})
 }

@@ -2,8 +2,12 @@ package remote_test
 
 import (
 	"context"
+	"errors"
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -126,6 +130,79 @@ func TestSignsOfLifeRenewALease(t *testing.T) {
 		time.Sleep(time.Second)
 		if holds, pins := served.holds.Load(), served.pins.Load(); holds != 1 || pins != 1 {
 			t.Errorf("%d holds and %d pins were taken", holds, pins)
+		}
+	})
+}
+
+// unheard is an answer that never reaches its client.
+type unheard struct{ *httptest.ResponseRecorder }
+
+func (unheard) Write([]byte) (int, error) { return 0, errors.New("connection reset") }
+
+// A client is alive even if it does not hear that its lease was renewed. If it does not hear that
+// one was granted, nobody would ever give that back.
+func TestALostAnswerEndsOnlyWhatItGranted(t *testing.T) {
+	t.Parallel()
+	served := inMemory()
+	handler := remote.NewHandler(served)
+	defer handler.Close()
+	hold := func(w http.ResponseWriter, args string) {
+		body := strings.NewReader(frame('J', args) + frame('Z', ""))
+		handler.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/hold", body))
+	}
+	isHeld := func() bool {
+		ref := storetest.MustPut(t, served.Blobs(), []byte("nobody names it"))
+		soon, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		_, err := served.Blobs().Collect(soon, ref)
+		if err != nil && !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatal(err)
+		}
+		return err != nil
+	}
+	hold(unheard{httptest.NewRecorder()}, `{}`)
+	if isHeld() {
+		t.Error("what was granted to a client that has gone is held")
+	}
+	granted := httptest.NewRecorder()
+	hold(granted, `{}`)
+	lease := regexp.MustCompile(`"lease":"[^"]+"`).FindString(granted.Body.String())
+	hold(unheard{httptest.NewRecorder()}, "{"+lease+"}")
+	if !isHeld() {
+		t.Error("the hold of a client that is alive has ended")
+	}
+}
+
+// A pin lasts until it is released, even if its log is closed before.
+func TestAPinOutlivesItsHandle(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		served := inMemory()
+		handler := remote.NewHandler(served)
+		handler.Hurry(time.Second, 10*time.Millisecond)
+		st, err := remote.Open(t.Context(), "http://localhost", inPipes(t, handler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { st.Close() })
+		st.Tick(time.Millisecond)
+		log := storetest.MustCreate(t, st, "a", num(0))
+		unpin, err := log.Pin(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := log.Close(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		soon, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := served.Remove(soon, "a"); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("remove what is pinned: %v", err)
+		}
+		unpin()
+		if err := served.Remove(t.Context(), "a"); err != nil {
+			t.Errorf("remove what is no longer pinned: %v", err)
 		}
 	})
 }

@@ -243,9 +243,9 @@ func (l *log) Current() error {
 
 // Pin implements store.Log.
 func (l *log) Pin(ctx context.Context) (func(), error) {
-	return l.store.leased(ctx, func(ctx context.Context, lease string) (string, error) {
+	return l.store.leased(ctx, func(ctx context.Context) (string, error) {
 		var r result
-		err := l.simple(ctx, "copy", &query{op: "hold", args: request{Lease: lease}, each: one(&r)})
+		err := l.simple(ctx, "copy", &query{op: "hold", each: one(&r)})
 		return r.Lease, err
 	})
 }

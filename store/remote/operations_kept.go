@@ -73,26 +73,32 @@ func (c *call) changeNote() error {
 	})
 }
 
-// hold renews a lease, or grants another one: a pin if there is a handle, or else a hold on the
-// blobs. It ends at once if the client has gone meanwhile.
+// hold renews the lease that has a name, or grants one: a pin if there is a handle, or else a hold
+// on the blobs. What it grants ends at once if the client has gone meanwhile. What it renews does
+// not: only the answer may be lost, and a client that has gone falls silent.
 func (c *call) hold() error {
-	id, take, life := c.Lease, c.store.Blobs().Hold, c.pace.life
-	if !c.renew(id) {
-		if c.Handle != "" {
-			log, done, err := c.log(c.Handle)
-			if err != nil {
-				return err
-			}
-			defer done()
-			take, life = log.Pin, c.pace.pin
+	if c.Lease != "" {
+		if !c.renew(c.Lease) {
+			return errGone
 		}
-		release, err := take(c.ctx)
+		return nil
+	}
+	take, life := c.store.Blobs().Hold, c.pace.life
+	if c.Handle != "" {
+		log, done, err := c.log(c.Handle)
 		if err != nil {
 			return err
 		}
-		if id, err = c.grant(release, life); err != nil {
-			return err
-		}
+		defer done()
+		take, life = log.Pin, c.pace.pin
+	}
+	release, err := take(c.ctx)
+	if err != nil {
+		return err
+	}
+	id, err := c.grant(release, life)
+	if err != nil {
+		return err
 	}
 	if err := errors.Join(c.out.result(result{Lease: id}), c.out.flush(), c.ctx.Err()); err != nil {
 		c.release(id)

@@ -48,7 +48,8 @@
 // A hold on the blobs and the pin of a log last for several requests. Each has a name, and the
 // client says every few seconds that it still needs it ("hold" with that name). If it is silent
 // for long enough, the server ends what it had begun. It also does so after an hour, or after two
-// minutes if it is a pin; the client then takes another one, after those who had to wait.
+// minutes if it is a pin: then it answers "gone", and the client takes a new one, behind those who
+// were waiting.
 package remote
 
 import (
