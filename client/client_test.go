@@ -229,6 +229,7 @@ func TestTheStoreStaysThere(t *testing.T) {
 			t.Errorf("%s access sees notes: %v, %v", access, notes, err)
 		}
 		for what, err := range map[string]error{
+			"remove":      here.Store().Remove(t.Context(), made.Session),
 			"note":        here.Store().Notes("").Write(t.Context(), "x", nil),
 			"remove note": here.Store().Notes("").Remove(t.Context(), "x"),
 		} {

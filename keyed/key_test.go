@@ -29,7 +29,7 @@ var oddKeys = []string{
 
 func TestKeysOfAllKinds(t *testing.T) {
 	t.Parallel()
-	both(t, func(t *testing.T, m manager) {
+	everywhere(t, func(t *testing.T, m manager) {
 		for _, key := range oddKeys {
 			m.AddMessage(key, "user", "to "+key)
 			m.save(key)
@@ -48,7 +48,7 @@ func TestKeysOfAllKinds(t *testing.T) {
 
 func TestInvalidKeys(t *testing.T) {
 	t.Parallel()
-	both(t, func(t *testing.T, m manager) {
+	everywhere(t, func(t *testing.T, m manager) {
 		for _, key := range []string{"", "\xff", "a\x80", strings.Repeat("k", session.MaxKey+1)} {
 			m.AddMessage(key, "user", "nobody will hear this")
 			m.SetHistory(key, messages("u"))

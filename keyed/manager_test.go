@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,17 +13,36 @@ import (
 
 	"github.com/coppice-dev/coppice/keyed"
 	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store"
+	"github.com/coppice-dev/coppice/store/memory"
+	"github.com/coppice-dev/coppice/store/remote"
 )
 
-// both runs a test with files and in memory.
-func both(t *testing.T, test func(t *testing.T, m manager)) {
+// everywhere runs a test with files, in memory and on another machine.
+func everywhere(t *testing.T, test func(t *testing.T, m manager)) {
 	t.Run("files", func(t *testing.T) { test(t, inDir(t, t.TempDir())) })
 	t.Run("memory", func(t *testing.T) { test(t, inDir(t, "")) })
+	t.Run("elsewhere", func(t *testing.T) { test(t, open(t, keyed.Options{Store: elsewhere(t)})) })
+}
+
+// elsewhere returns a store on another machine.
+func elsewhere(t *testing.T) store.Store {
+	t.Helper()
+	handler := remote.NewHandler(memory.New(nil))
+	server := httptest.NewServer(handler)
+	st := must(remote.Open(t.Context(), server.URL, nil))
+	t.Cleanup(func() {
+		if err := errors.Join(st.Close(), handler.Close()); err != nil {
+			t.Error(err)
+		}
+		server.Close()
+	})
+	return st
 }
 
 func TestGetOrCreate(t *testing.T) {
 	t.Parallel()
-	both(t, func(t *testing.T, m manager) {
+	everywhere(t, func(t *testing.T, m manager) {
 		s := m.GetOrCreate(key)
 		if s.Key != key || s.Messages == nil || len(s.Messages) != 0 || s.Summary != "" || s.Created.IsZero() || !s.Updated.Equal(s.Created) {
 			t.Errorf("a new session is %+v", s)
@@ -40,7 +60,7 @@ func TestGetOrCreate(t *testing.T) {
 // A session that is handed out is the caller's: changing it changes nothing.
 func TestCallersCannotChangeTheStore(t *testing.T) {
 	t.Parallel()
-	both(t, func(t *testing.T, m manager) {
+	everywhere(t, func(t *testing.T, m manager) {
 		args := map[string]any{"path": "a", "list": []any{"x"}, "map": map[string]any{"k": "v"}}
 		said := keyed.Message{
 			Role: "assistant", ToolCalls: []keyed.ToolCall{{ID: "c", Name: "n", Arguments: args}},
@@ -71,7 +91,7 @@ func TestCallersCannotChangeTheStore(t *testing.T) {
 
 func TestHistoryOfAMissingSession(t *testing.T) {
 	t.Parallel()
-	both(t, func(t *testing.T, m manager) {
+	everywhere(t, func(t *testing.T, m manager) {
 		if h := m.GetHistory("nobody"); h == nil || len(h) != 0 {
 			t.Errorf("history %#v, want an empty one", h)
 		}
@@ -136,7 +156,7 @@ func TestInvalidTextBecomesValid(t *testing.T) {
 
 func TestAMessageThatCannotBeRecorded(t *testing.T) {
 	t.Parallel()
-	both(t, func(t *testing.T, m manager) {
+	everywhere(t, func(t *testing.T, m manager) {
 		m.AddFullMessage(key, keyed.Message{Role: "assistant", ToolCalls: []keyed.ToolCall{{ID: "c7", Arguments: map[string]any{"f": func() {}}}}})
 		m.AddFullMessage(key, keyed.Message{Role: "user", Extra: session.Fields{{Name: "media", Value: json.RawMessage(`{`)}}})
 		m.AddFullMessage(key, keyed.Message{Role: "user", ToolCalls: []keyed.ToolCall{{Extra: session.Fields{{Name: "x", Value: json.RawMessage(`{`)}}}}})

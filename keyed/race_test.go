@@ -138,7 +138,7 @@ func TestSummarizeKeepsWhatCameMeanwhile(t *testing.T) {
 
 func TestSummarize(t *testing.T) {
 	t.Parallel()
-	both(t, func(t *testing.T, m manager) {
+	everywhere(t, func(t *testing.T, m manager) {
 		calls := 0
 		answer, problem := "sum", error(nil)
 		summarize := func() bool {
@@ -346,7 +346,7 @@ func TestProcesses(t *testing.T) {
 // Many goroutines on many keys, more than are kept open.
 func TestManyGoroutinesAndKeys(t *testing.T) {
 	t.Parallel()
-	both(t, func(t *testing.T, m manager) {
+	everywhere(t, func(t *testing.T, m manager) {
 		const keys, each = 64, 5
 		var wait sync.WaitGroup
 		for k := range keys {

@@ -28,7 +28,7 @@ func TestUnknownRolesAreRefused(t *testing.T) {
 	t.Parallel()
 	for _, role := range []string{"", "critic", "User", "bashExecution", "developer"} {
 		t.Run(role, func(t *testing.T) {
-			both(t, func(t *testing.T, m manager) {
+			everywhere(t, func(t *testing.T, m manager) {
 				m.talk("u1")
 				bad := keyed.Message{Role: role, Content: "x"}
 				if err := m.Add(key, bad); !errors.Is(err, session.ErrInvalid) || !errors.Is(err, os.ErrInvalid) {
@@ -62,7 +62,7 @@ func TestUnknownRolesAreRefused(t *testing.T) {
 // wrong with a message.
 func TestSaveOfAValidKeyIsNeverErrInvalid(t *testing.T) {
 	t.Parallel()
-	both(t, func(t *testing.T, m manager) {
+	everywhere(t, func(t *testing.T, m manager) {
 		for name, bad := range map[string]keyed.Message{
 			"arguments": {Role: "assistant", ToolCalls: []keyed.ToolCall{{ID: "c", Arguments: map[string]any{"f": func() {}}}}},
 			"extra":     {Role: "user", Extra: session.Fields{{Name: "x", Value: json.RawMessage("{")}}},
@@ -106,7 +106,7 @@ func TestKeyedKeepsLargeIntegers(t *testing.T) {
 	}
 	arguments := map[string]any{"chat_id": int64(123456789012345678), "small": 7}
 	call := keyed.Message{Role: "assistant", ToolCalls: []keyed.ToolCall{{ID: "c1", Name: "send", Arguments: arguments}}}
-	both(t, func(t *testing.T, m manager) {
+	everywhere(t, func(t *testing.T, m manager) {
 		m.AddFullMessage(key, call)
 		check(t, "in memory", m)
 		m.SetHistory(key, []keyed.Message{call, message("=c1"), message("u1")})
@@ -135,7 +135,7 @@ func TestKeyedKeepsLargeIntegers(t *testing.T) {
 // What is missing from a call is an error that says so, and not a panic.
 func TestNoFunctionIsRefused(t *testing.T) {
 	t.Parallel()
-	both(t, func(t *testing.T, m manager) {
+	everywhere(t, func(t *testing.T, m manager) {
 		m.talk("u1")
 		if _, err := m.Summarize(key, nil); !errors.Is(err, session.ErrInvalid) {
 			t.Errorf("Summarize: %v, want ErrInvalid", err)

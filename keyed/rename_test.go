@@ -20,7 +20,7 @@ const otherKey = "telegram:654321"
 
 func TestDelete(t *testing.T) {
 	t.Parallel()
-	both(t, func(t *testing.T, m manager) {
+	everywhere(t, func(t *testing.T, m manager) {
 		if err := m.Delete(key); !errors.Is(err, session.ErrNotExist) {
 			t.Errorf("no session: %v, want ErrNotExist", err)
 		}
@@ -161,7 +161,7 @@ func TestOldFilesBesideAnotherStore(t *testing.T) {
 
 func TestRename(t *testing.T) {
 	t.Parallel()
-	both(t, func(t *testing.T, m manager) {
+	everywhere(t, func(t *testing.T, m manager) {
 		if err := m.Rename(key, otherKey); !errors.Is(err, session.ErrNotExist) {
 			t.Errorf("no session: %v, want ErrNotExist", err)
 		}

@@ -21,7 +21,7 @@ func work(m manager, steps int) {
 // prompt stays with the last of them.
 func TestOneLongTurnIsTruncated(t *testing.T) {
 	t.Parallel()
-	both(t, func(t *testing.T, m manager) {
+	everywhere(t, func(t *testing.T, m manager) {
 		m.talk("s1")
 		work(m, 100)
 		cut, err := m.Truncate(key, 4)
@@ -53,7 +53,7 @@ func TestOneLongTurnIsTruncated(t *testing.T) {
 // TestOneLongTurnIsSummarised, once: the next message is no reason to do it again.
 func TestOneLongTurnIsSummarised(t *testing.T) {
 	t.Parallel()
-	both(t, func(t *testing.T, m manager) {
+	everywhere(t, func(t *testing.T, m manager) {
 		work(m, 100)
 		calls, old := 0, 0
 		summarize := func() keyed.Cut {

@@ -58,8 +58,8 @@ type Stat struct {
 // This is all that programs need. What only some stores have is a capability, found with
 // As: Directory, Archiver and Mender. A store that adds something to another one embeds
 // it, so that it keeps the whole contract: see Wrapper. A store on another machine leaves
-// removing logs, the trash, the parts and collecting blobs to those who look after it there:
-// it returns errors.ErrUnsupported.
+// the trash, the parts and collecting blobs to those who look after it there: it returns
+// errors.ErrUnsupported.
 type Store interface {
 	// Create makes a log that holds exactly the given lines: all of them or, if
 	// it fails or the machine does, no log at all. Each line is copied or

@@ -19,10 +19,12 @@ type Door struct {
 	st store.Store
 }
 
-// unchecked is what brings nothing into a store.
+// unchecked is the part of a store that brings nothing in, so it needs no check.
 type unchecked interface {
 	store.Lister
 	Stat(ctx context.Context, name string) (store.Stat, error)
+	Remove(ctx context.Context, name string) error
+	RemoveAt(ctx context.Context, name string, end store.Pos) error
 	Limits() store.Limits
 	Where() string
 }

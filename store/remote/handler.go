@@ -21,6 +21,8 @@ type Served interface {
 	Open(ctx context.Context, name string) (store.Log, error)
 	Stat(ctx context.Context, name string) (store.Stat, error)
 	store.Lister
+	Remove(ctx context.Context, name string) error
+	RemoveAt(ctx context.Context, name string, end store.Pos) error
 	Blobs() store.Blobs
 	Notes(room string) store.Notes
 	Limits() store.Limits

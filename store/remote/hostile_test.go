@@ -186,7 +186,7 @@ func FuzzAnswer(f *testing.F) {
 
 // FuzzRequest sends any bytes to every operation of a server.
 func FuzzRequest(f *testing.F) {
-	for _, op := range []string{"open", "read", "append", "create", "note-change", "hold", "put"} {
+	for _, op := range []string{"open", "read", "append", "create", "note-change", "hold", "put", "remove"} {
 		f.Add(op, []byte(frame('J', `{"name":"a"}`)+frame('D', "x")+frame('Z', "")))
 		f.Add(op, []byte(frame('J', `{"handle":"x","lease":"y","back":true}`)))
 		f.Add(op, []byte(frame('J', `{"name":"a","seen":{"runs":[{"from":3,"to":-1}]}}`)+"D\xff\xff\xff\xff"))

@@ -178,6 +178,23 @@ func (s *Store) List(ctx context.Context) iter.Seq2[store.Stat, error] {
 	}
 }
 
+// Remove implements store.Store.
+func (s *Store) Remove(ctx context.Context, name string) error {
+	return s.remove(ctx, request{Name: name})
+}
+
+// RemoveAt implements store.Store.
+func (s *Store) RemoveAt(ctx context.Context, name string, end store.Pos) error {
+	return s.remove(ctx, request{Name: name, End: &end})
+}
+
+func (s *Store) remove(ctx context.Context, args request) error {
+	if err := s.admit(ctx, "remove", args.Name); err != nil {
+		return err
+	}
+	return s.write(ctx, "remove", &query{op: "remove", args: args})
+}
+
 // Changes implements store.Store. It has none: marks are for the index beside the logs.
 func (s *Store) Changes(ctx context.Context, _ string) (store.Changes, error) {
 	return store.Changes{}, s.ready(ctx, "look for changes", "")

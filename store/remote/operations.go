@@ -27,6 +27,7 @@ var operations = map[string]operation{
 	"stat":   reads((*call).stat),
 	"list":   reads((*call).list),
 	"create": writes((*call).create),
+	"remove": writes((*call).remove),
 
 	"open":    reads((*call).open),
 	"close":   reads((*call).close),
@@ -234,4 +235,11 @@ func (c *call) create() error {
 		return err
 	}
 	return c.opened(log)
+}
+
+func (c *call) remove() error {
+	if c.End != nil {
+		return c.store.RemoveAt(c.ctx, c.Name, *c.End)
+	}
+	return c.store.Remove(c.ctx, c.Name)
 }

@@ -20,12 +20,6 @@ func (s *Store) refuse(op string) error {
 	}
 }
 
-// Remove implements store.Store. It returns errors.ErrUnsupported.
-func (s *Store) Remove(context.Context, string) error { return s.refuse("remove") }
-
-// RemoveAt implements store.Store. It returns errors.ErrUnsupported.
-func (s *Store) RemoveAt(context.Context, string, store.Pos) error { return s.refuse("remove") }
-
 // Trash implements store.Store. Its methods return errors.ErrUnsupported.
 func (s *Store) Trash() store.Trash { return trash{s} }
 

@@ -64,14 +64,7 @@ type both struct {
 func (b both) Trash() store.Trash { return b.there.Trash() }
 func (b both) Parts() store.Parts { return b.there.Parts() }
 func (b both) Blobs() store.Blobs { return bothBlobs{b.Store.Blobs(), b.there.Blobs()} }
-
-func (b both) Remove(ctx context.Context, name string) error { return b.there.Remove(ctx, name) }
-
-func (b both) RemoveAt(ctx context.Context, name string, end store.Pos) error {
-	return b.there.RemoveAt(ctx, name, end)
-}
-
-func (b both) Close() error { return errors.Join(b.Store.Close(), b.close()) }
+func (b both) Close() error       { return errors.Join(b.Store.Close(), b.close()) }
 
 type bothBlobs struct {
 	store.Blobs
@@ -135,7 +128,7 @@ func TestLookingAfterTheStoreIsRefused(t *testing.T) {
 		"add to trash": st.Trash().Add(ctx, "a", store.Lines()), "take": st.Trash().Take(ctx, "a", 0), "restore": st.Trash().Restore(ctx, "a"),
 		"parts": all, "copies": copies, "open a part": opened, "lines of a part": first(st.Parts().Lines(ctx, part)),
 		"edit": st.Parts().Edit(ctx, part, nil), "remove a part": st.Parts().Remove(ctx, part),
-		"remove": st.Remove(ctx, "a"), "remove at": st.RemoveAt(ctx, "a", 0), "blobs": blobs, "unreferenced": unreferenced, "collect": collected,
+		"blobs": blobs, "unreferenced": unreferenced, "collect": collected,
 	} {
 		if e, ok := errors.AsType[*store.Error](err); !ok || !errors.Is(err, errors.ErrUnsupported) || e.Hint == "" || !strings.Contains(err.Error(), "on another machine") {
 			t.Errorf("%s: %v", what, err)

@@ -2,9 +2,8 @@
 // returns the store that a Handler offers.
 //
 // It has what a session needs: logs, blobs and notes, for which it keeps the contract of package
-// store. What looks after a store as a whole (removing logs, the trash, parts, deleting blobs) is
-// done where the store is, by the operations of a home: here it is refused with
-// errors.ErrUnsupported.
+// store. What looks after a store as a whole (the trash, parts, deleting blobs) is done where the
+// store is, by the operations of a home: here it is refused with errors.ErrUnsupported.
 //
 // # The wire
 //
@@ -92,6 +91,7 @@ type request struct {
 	Lease  string     `json:"lease,omitempty"`
 	At     store.Pos  `json:"at,omitempty"`
 	Back   bool       `json:"back,omitempty"` // read what is before At, the latest first
+	End    *store.Pos `json:"end,omitempty"`  // where a log must end to be removed, or nil
 	Seen   *seen      `json:"seen,omitempty"`
 	Room   string     `json:"room,omitempty"`
 	Was    *store.Ref `json:"was,omitempty"`  // the content that the note must have, or "" for none
