@@ -53,6 +53,9 @@ func (p *pipes) ask(t *testing.T, request string) (status int, later string) {
 		t.Fatal(err)
 	}
 	defer resp.Body.Close()
+	if kind := resp.Header.Get("Content-Type"); resp.StatusCode == 429 && kind != "application/problem+json" {
+		t.Errorf("%.60q: %d in %s", request, resp.StatusCode, kind)
+	}
 	return resp.StatusCode, resp.Header.Get("Retry-After")
 }
 

@@ -18,15 +18,24 @@ const storePath = "/v1/store/"
 // too: so a client shows and exports a conversation as it does one that is here.
 func (s *Server) serveStore(w http.ResponseWriter, r *http.Request) {
 	noteOperation(r.Context(), "store")
-	held := holdingOf(r.Context())
+	held, by := holdingOf(r.Context()), GrantOf(r.Context())
 	s.store.Serve(w, r, remote.Caller{
-		OnlyReads: GrantOf(r.Context()).Access < home.Admin,
+		OnlyReads: by.Access < home.Admin,
 		Hold: func(n int64) error {
 			err := held.take(r.Context(), n)
 			if p, ok := err.(*Problem); ok && p.Kind == home.KindTooLarge {
 				err = &store.Error{Op: "read the request", Kind: store.ErrTooLarge, Err: p}
 			}
 			return err
+		},
+		Fail: func(status int, err error) {
+			switch status {
+			case http.StatusForbidden:
+				err = forbidden(by, home.Admin)
+			case http.StatusNotFound:
+				err = problemf(status, home.KindNotFound, "%v", err)
+			}
+			s.fail(w, r, err)
 		},
 	})
 }

@@ -1,12 +1,14 @@
 package server_test
 
 import (
+	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/coppice-dev/coppice/home"
+	"github.com/coppice-dev/coppice/server"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/store/remote"
@@ -78,5 +80,33 @@ func TestTheStoreBringsNothingBack(t *testing.T) {
 	}
 	if found := want[home.FindResult](s, 200, "GET", "/v1/search?query="+secret, ""); len(found.Hits) > 0 {
 		t.Errorf("it is back: %+v", found.Hits)
+	}
+}
+
+// TestTheStoreRefusesAsOthersDo: whoever may not do something, or asks for what there is not, gets a
+// problem with a kind, as everywhere on the server.
+func TestTheStoreRefusesAsOthersDo(t *testing.T) {
+	t.Parallel()
+	s := serve(t, func(o *server.Options) { o.Authorize = allowed })
+	for _, test := range []struct {
+		request, token string
+		status         int
+		kind           home.Kind
+		detail         string
+	}{
+		{"POST append", "r", 403, home.KindForbidden, "the token r has read"},
+		{"POST remove", "w", 403, home.KindForbidden, "the token w has write"},
+		{"POST nothing", "r", 404, home.KindNotFound, "no such operation"},
+		{"GET append", "a", 405, home.KindInvalid, "/v1/store/append takes POST"},
+	} {
+		method, op, _ := strings.Cut(test.request, " ")
+		a := s.ask(method, "/v1/store/"+op, "", "Authorization: Bearer "+test.token)
+		var p server.Problem
+		if err := json.Unmarshal(a.body, &p); err != nil || a.header.Get("Content-Type") != "application/problem+json" {
+			t.Errorf("%s: %s, %v", test.request, a.body, err)
+		}
+		if a.status != test.status || p.Status != test.status || p.Kind != test.kind || !strings.Contains(p.Detail, test.detail) {
+			t.Errorf("%s: %d %s", test.request, a.status, a.body)
+		}
 	}
 }

@@ -113,11 +113,16 @@ type Caller struct {
 	// ends. If it returns an error, nothing is done, and the client tries again unless the error
 	// is store.ErrTooLarge.
 	Hold func(n int64) error
+	// Fail answers a request of which nothing was done with a status. The error may be one of Hold.
+	Fail func(status int, err error)
 }
 
 // ServeHTTP implements http.Handler, for clients that may do everything.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	h.Serve(w, r, Caller{Hold: func(int64) error { return nil }})
+	h.Serve(w, r, Caller{
+		Hold: func(int64) error { return nil },
+		Fail: func(status int, err error) { http.Error(w, err.Error(), status) },
+	})
 }
 
 // Serve is ServeHTTP for a client that may do less.
@@ -125,14 +130,14 @@ func (h *Handler) Serve(w http.ResponseWriter, r *http.Request, by Caller) {
 	op, ok := operations[path.Base(r.URL.Path)]
 	switch {
 	case !ok:
-		http.Error(w, "the store has no such operation", http.StatusNotFound)
+		by.Fail(http.StatusNotFound, errors.New("the store has no such operation"))
 		return
 	case r.Method != http.MethodPost:
 		w.Header().Set("Allow", http.MethodPost)
-		http.Error(w, "every operation of a store is a POST", http.StatusMethodNotAllowed)
+		by.Fail(http.StatusMethodNotAllowed, errors.New("every operation of a store is a POST"))
 		return
 	case by.OnlyReads && !op.reads:
-		http.Error(w, "this client may only read", http.StatusForbidden)
+		by.Fail(http.StatusForbidden, errors.New("this client may only read"))
 		return
 	}
 	ctx, cancel := context.WithCancel(r.Context())
@@ -158,8 +163,7 @@ func (h *Handler) Serve(w http.ResponseWriter, r *http.Request, by Caller) {
 	full, isBusy := errors.AsType[*busy](err)
 	switch {
 	case isBusy && c.out.stop():
-		w.Header().Set("Retry-After", "1")
-		http.Error(w, full.Error(), http.StatusTooManyRequests)
+		by.Fail(http.StatusTooManyRequests, full.why)
 	case isBusy:
 		return // without an end, as below
 	case err != nil && (h.ctx.Err() != nil || errors.Is(err, store.ErrClosed)):
