@@ -70,6 +70,14 @@ func TestErrorsNameTheField(t *testing.T) {
 			_, err := h.Sessions.List(ctx, home.ListRequest{Page: -5})
 			return err
 		}},
+		{"known", "value and known exclude each other", func(ctx context.Context) error {
+			_, err := h.Upkeep.Redact(ctx, home.RedactRequest{Value: "otters sleep", Known: true})
+			return err
+		}},
+		{"known", "keep and known exclude each other", func(ctx context.Context) error {
+			_, err := h.Upkeep.Redact(ctx, home.RedactRequest{All: true, Known: true, Keep: []string{"k3v9x2ab"}})
+			return err
+		}},
 		{"older_than", "older_than is 0s, which would remove every session", func(ctx context.Context) error {
 			_, err := h.Upkeep.Retain(ctx, home.RetainRequest{})
 			return err

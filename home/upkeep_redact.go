@@ -22,7 +22,7 @@ type RedactRequest struct {
 	// even if it was not found.
 	Value string `json:"value,omitempty"`
 	// Known looks only for what was taken out of this home before, which an import may have
-	// brought back at the same moment.
+	// brought back at the same moment. It excludes Value and Keep.
 	Known bool `json:"known,omitempty"`
 	// Keep are the IDs of secrets that stay where they are, as a request without Apply has
 	// given them. One that is not found is an error, and nothing is changed.
@@ -38,7 +38,12 @@ func (u *Upkeep) Redact(ctx context.Context, r RedactRequest) (*upkeep.RedactRes
 
 func (u *Upkeep) redact(ctx context.Context, r RedactRequest) (*upkeep.RedactResult, error) {
 	h := u.home
-	if r.Value != "" && len(r.Sessions) == 0 {
+	switch {
+	case r.Known && r.Value != "":
+		return nil, exclude("value", "known")
+	case r.Known && len(r.Keep) > 0:
+		return nil, exclude("keep", "known")
+	case r.Value != "" && len(r.Sessions) == 0:
 		r.All = true
 	}
 	if (len(r.Sessions) > 0) == r.All {
