@@ -191,8 +191,8 @@ func (h *Home) makeRoom() func(ctx context.Context, st store.Store, n int) error
 	})
 }
 
-// scratch opens a store for what is only passing through: in a directory that is deleted
-// afterwards or, if dir is "", in memory.
+// scratch opens a store for temporary data: in a directory that is deleted afterwards or, if dir
+// is "", in memory.
 func scratch(ctx context.Context, dir string) (store.Store, error) {
 	at := location{inFiles, dir}
 	if dir == "" {

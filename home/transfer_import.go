@@ -82,7 +82,7 @@ func (t *Transfer) Import(ctx context.Context, r ImportRequest, in io.Reader, se
 	}
 	// Update the index now, while the user is waiting for something slow anyway, and not
 	// when they next ask for a list.
-	if _, err = h.index(ctx); err == errAway {
+	if _, err = h.index(ctx); errors.Is(err, errAway) {
 		err = nil
 	}
 	return result, err
@@ -146,7 +146,7 @@ func (t *Transfer) importWith(ctx context.Context, st store.Store, r ImportReque
 	sources := func() ([]discover.Source, error) { return r.sources(h.settings.machine()) }
 	if r.Watch > 0 {
 		added := func() {
-			if _, err := h.index(ctx); err != nil && err != errAway && ctx.Err() == nil {
+			if _, err := h.index(ctx); err != nil && !errors.Is(err, errAway) && ctx.Err() == nil {
 				h.notify(ctx, Notice{Kind: IndexBehind, Error: described(err)})
 			}
 		}
