@@ -159,7 +159,7 @@ func (s *sessions) update(msg tea.Msg) tea.Cmd {
 			s.changed() // what ended this wait is for the one that began later
 			return nil
 		}
-		if s.asked.busy() || s.sizes.busy() || s.costs.busy() || s.card.asked.busy() {
+		if s.asked.busy() || s.sizes.busy() || s.card.asked.busy() {
 			s.changed()
 			return s.look() // asking again would begin from the beginning
 		}

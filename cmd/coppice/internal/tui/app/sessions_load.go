@@ -162,7 +162,7 @@ const costsAfter = 100 * time.Millisecond
 // askCosts asks in a moment what the sessions on the screen cost. That comes after they are shown:
 // it may have to be added up first.
 func (s *sessions) askCosts() tea.Cmd {
-	if s.costs.busy() || !s.shelf.isUnpriced(s.shelf.window(s.list.Window())) {
+	if s.costs.busy() || len(s.shelf.unpriced(s.shelf.window(s.list.Window()))) == 0 {
 		return nil
 	}
 	return s.callOnly(&s.costs, func(ctx context.Context) tea.Msg {
@@ -171,9 +171,18 @@ func (s *sessions) askCosts() tea.Cmd {
 	})
 }
 
+// readCosts asks what the sessions on the screen cost, for each of them once. They are asked for by
+// their places, which may have changed since the list was read: then it is time to read it again.
 func (s *sessions) readCosts() tea.Cmd {
 	of := s.shelf
 	first, last := of.window(s.list.Window())
+	unpriced := of.unpriced(first, last)
+	if s.costs.busy() || len(unpriced) == 0 {
+		return nil
+	}
+	for _, row := range unpriced {
+		row.costAsked = true
+	}
 	return s.callOnly(&s.costs, func(ctx context.Context) tea.Msg {
 		found, err := of.ask(ctx, s.Home, home.ShelfRequest{From: first, Limit: last - first + 1, Cost: true})
 		if err != nil {
@@ -182,6 +191,11 @@ func (s *sessions) readCosts() tea.Cmd {
 		var costs shelfCosts
 		for i := range found.rows {
 			costs = append(costs, &found.rows[i])
+		}
+		for _, row := range unpriced {
+			if !slices.ContainsFunc(costs, func(c *sessionRow) bool { return c.ID == row.ID }) {
+				s.changed()
+			}
 		}
 		return costs
 	})

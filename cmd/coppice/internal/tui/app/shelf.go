@@ -32,8 +32,9 @@ type shelf struct {
 // sessionRow is a session in the list.
 type sessionRow struct {
 	home.ShelfRow
-	hit   *home.Hit
-	depth int // 0: it is not below another one
+	hit       *home.Hit
+	depth     int // 0: it is not below another one
+	costAsked bool
 }
 
 // shelfRows are rows that were read.
@@ -170,14 +171,14 @@ func (f *shelf) price(rows []*sessionRow) {
 	}
 }
 
-// isUnpriced reports whether it is not known what some sessions cost.
-func (f *shelf) isUnpriced(first, last int) bool {
+// unpriced returns the sessions of which it is not known what they cost, and was not asked either.
+func (f *shelf) unpriced(first, last int) (rows []*sessionRow) {
 	for i := first; i <= last; i++ {
-		if row := f.at(i); row != nil && row.Cost == nil && !f.isSearch {
-			return true
+		if row := f.at(i); row != nil && row.Cost == nil && !row.costAsked && !f.isSearch {
+			rows = append(rows, row)
 		}
 	}
-	return false
+	return rows
 }
 
 // place finds out where the unfolded sessions are.

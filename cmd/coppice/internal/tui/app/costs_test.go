@@ -1,0 +1,89 @@
+package app_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+
+	"github.com/coppice-dev/coppice/home"
+)
+
+// overheard is a home on another machine, whose questions are heard before they are answered.
+type overheard struct {
+	*home.Home
+	hear func(ctx context.Context, request any)
+}
+
+func (o overheard) Do(ctx context.Context, op *home.Operation, request any, send func(any) error) (any, error) {
+	o.hear(ctx, request)
+	return op.Call(ctx, o.Home, request, nil, send)
+}
+
+// overhear opens a home through something that hears what it is asked.
+func overhear(t *testing.T, h *home.Home, hear func(ctx context.Context, request any)) *home.Home {
+	t.Helper()
+	there, err := home.Away(t.Context(), h.Store(), overheard{h, hear}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = there.Close() })
+	return there
+}
+
+// TestTheListChangesWhileCostsAreAsked changes the list between the question what the sessions on the
+// screen cost and the answer. The list is read again, and few questions are asked.
+func TestTheListChangesWhileCostsAreAsked(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		change func(t *testing.T, h *home.Home)
+		see    func(d *driver)
+	}{
+		"one more": {
+			func(t *testing.T, h *home.Home) { talk(t, h, "Newcomer", "hello") },
+			func(d *driver) { d.sees("Newcomer", "61 sessions") },
+		},
+		"one less": { // nobody tells another machine of that
+			func(t *testing.T, h *home.Home) {
+				list, err := h.Sessions.List(t.Context(), home.ListRequest{Limit: 1})
+				if err == nil {
+					_, err = h.Sessions.Remove(t.Context(), home.RemoveRequest{Session: list.Sessions[0].ID})
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			},
+			func(d *driver) { d.loses("question 0059") },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := many(t, 60)
+			var questions atomic.Int32
+			d := drive(t, overhear(t, h, func(_ context.Context, request any) {
+				if r, ok := request.(*home.ShelfRequest); ok && r.Cost && questions.Add(1) == 1 {
+					test.change(t, h)
+				}
+			}))
+			d.sees("question 0059")
+			test.see(d)
+			if n := questions.Load(); n > 4 {
+				t.Errorf("it was asked %d times what they cost", n)
+			}
+		})
+	}
+}
+
+// TestCostsHoldNothingUp adds up the costs for ever. The list is live all the same.
+func TestCostsHoldNothingUp(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	talk(t, h, "First", "hello")
+	d := drive(t, overhear(t, h, func(ctx context.Context, request any) {
+		if r, ok := request.(*home.ShelfRequest); ok && r.Cost {
+			<-ctx.Done()
+		}
+	}))
+	d.sees("First")
+	talk(t, h, "Second", "hello")
+	d.sees("First", "Second")
+}
