@@ -78,11 +78,24 @@ func TestCostsHoldNothingUp(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	talk(t, h, "First", "hello")
+	asked := make(chan struct{}, 1)
 	d := drive(t, overhear(t, h, func(ctx context.Context, request any) {
 		if r, ok := request.(*home.ShelfRequest); ok && r.Cost {
+			select {
+			case asked <- struct{}{}:
+			default:
+			}
 			<-ctx.Done()
 		}
 	}))
+	for begun := false; !begun; {
+		select {
+		case msg := <-d.msgs:
+			d.handle(msg)
+		case <-asked:
+			begun = true
+		}
+	}
 	d.sees("First")
 	talk(t, h, "Second", "hello")
 	d.sees("First", "Second")
