@@ -14,6 +14,7 @@ type pages[T any] struct {
 	total int
 	rows  map[int]*T
 	asked map[int]bool // by page
+	alone bool         // those beside the screen are not asked for: each takes a while
 }
 
 func newPages[T any](size int) pages[T] {
@@ -28,16 +29,20 @@ func (p *pages[T]) put(from int, rows []T) {
 	for i := range rows {
 		p.rows[from+i] = &rows[i]
 	}
-	for page := from / p.size; page <= (from+len(rows))/p.size; page++ {
+	for page := from / p.size; page <= (from+max(len(rows), 1)-1)/p.size; page++ {
 		delete(p.asked, page)
 	}
 }
 
 // want returns the pages that are missing, given which rows are on the screen: those of the screen
-// first, and then those that are next to them. It forgets what is far away.
+// first, and then those that are next to them, unless the pages are alone. It forgets what is far away.
 func (p *pages[T]) want(first, last int) (missing []int) {
 	from, to := first/p.size, last/p.size
-	for _, page := range append(between(from, to), from-1, to+1) {
+	near := between(from, to)
+	if !p.alone {
+		near = append(near, from-1, to+1)
+	}
+	for _, page := range near {
 		if p.isMissing(page) && !p.asked[page] {
 			p.asked[page] = true
 			missing = append(missing, page)

@@ -1,7 +1,9 @@
 package app_test
 
 import (
+	"context"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/coppice-dev/coppice/home"
@@ -61,6 +63,29 @@ func TestSearchSaysWhatMayHaveBeenMeant(t *testing.T) {
 	if strings.Contains(d.screen(), "the newest of more") {
 		t.Error("it speaks of more than nothing")
 	}
+}
+
+// TestSearchReadsWhatIsOnTheScreen, and no more: a page costs as much as the search itself.
+func TestSearchReadsWhatIsOnTheScreen(t *testing.T) {
+	t.Parallel()
+	var from atomic.Int64
+	d := drive(t, overhear(t, many(t, 70), func(_ context.Context, request any) {
+		if r, ok := request.(*home.FindRequest); ok {
+			from.Store(max(from.Load(), int64(r.Offset)))
+		}
+	}))
+	d.press("/")
+	d.types("question")
+	d.sees("[question] 0068")
+	d.types(" 0069")
+	d.loses("0068") // and what was begun for the word before is begun by now
+	if n := from.Load(); n != 0 {
+		t.Errorf("it read hits from %d on", n)
+	}
+	d.press("backspace", "backspace", "backspace", "backspace", "backspace")
+	d.sees("[question] 0068")
+	d.press("tab", "G")
+	d.until("the last hits", func(string) bool { return from.Load() > 0 })
 }
 
 // TestEnterAfterFilters goes to the list: nothing was looked for in the sessions.

@@ -56,11 +56,11 @@ type spot struct {
 }
 
 func newShelf(q question, now time.Time, isSearch bool) *shelf {
-	size := pageRows
+	f := &shelf{question: q, now: now, isSearch: isSearch, pages: newPages[sessionRow](pageRows)}
 	if isSearch {
-		size = foundAtATime
+		f.size, f.alone = foundAtATime, true
 	}
-	return &shelf{question: q, now: now, isSearch: isSearch, pages: newPages[sessionRow](size)}
+	return f
 }
 
 // read fills a shelf with the rows that are on the screen, and returns the message with it.
