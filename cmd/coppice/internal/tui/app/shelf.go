@@ -192,7 +192,7 @@ func (f *shelf) place() {
 	slices.SortFunc(f.spots, func(a, b spot) int { return a.at - b.at })
 }
 
-// below returns what is unfolded below a session. above are the sessions that it is below of: a
+// below returns what is unfolded below a session. above are the sessions it is nested under: a
 // session that claims to come from itself is not unfolded again.
 func (f *shelf) below(id string, depth int, above []string) (rows []sessionRow) {
 	if slices.Contains(above, id) {
