@@ -190,27 +190,30 @@ func (f *shelf) projects(ctx context.Context) error {
 	}
 	f.result.Cut = len(list) > maxGrouped
 	list = list[:min(len(list), maxGrouped)]
-	dirs := make([]string, len(list))
+	const pinned, none = "pinned", "no project"
+	dirs := []string{pinned, none} // no directory may have the short name of another group
 	for i := range list {
-		dirs[i] = list[i].CWD
+		dirs = append(dirs, list[i].CWD)
 	}
 	names := render.ShortDirs(dirs)
-	place := map[string]int{"pinned": -1}
+	first := make(map[string]int) // of each directory
 	rows := make([]ShelfRow, len(list))
 	for i := range list {
-		group := "no project"
-		switch {
-		case list[i].Pinned:
-			group = "pinned"
-		case list[i].CWD != "":
-			group = names.Name(list[i].CWD)
+		dir := list[i].CWD
+		rows[i] = ShelfRow{sessionInfo(&list[i]), cmp.Or(names.Name(dir), none)}
+		if list[i].Pinned {
+			rows[i].Group = pinned
+		} else if _, ok := first[dir]; !ok {
+			first[dir] = i
 		}
-		if _, ok := place[group]; !ok {
-			place[group] = i
-		}
-		rows[i] = ShelfRow{sessionInfo(&list[i]), group}
 	}
-	slices.SortStableFunc(rows, func(a, b ShelfRow) int { return place[a.Group] - place[b.Group] })
+	place := func(row *ShelfRow) int {
+		if row.Pinned {
+			return -1
+		}
+		return first[row.CWD]
+	}
+	slices.SortStableFunc(rows, func(a, b ShelfRow) int { return place(&a) - place(&b) })
 	from := min(f.From, len(rows))
 	f.result.Rows = rows[from : from+min(f.Limit, len(rows)-from)]
 	f.result.Count, f.result.Counted = len(rows), true

@@ -12,14 +12,16 @@ import (
 	"github.com/coppice-dev/coppice/store/file"
 )
 
-// shelved are sessions for a shelf: how long before shelfNow something was said in each, where, and
+// onShelf is a session for a shelf: how long before shelfNow something was said in it, where, and
 // what else is special about it.
-var shelved = []struct {
+type onShelf struct {
 	name   string
 	before time.Duration
 	cwd    string
 	pinned bool
-}{
+}
+
+var shelved = []onShelf{
 	{"today", time.Hour, "/src/oak", false},
 	{"late", 10 * time.Hour, "/other/oak", false}, // the day before in UTC, but not for the reader
 	{"yesterday", 24 * time.Hour, "/src/ash", true},
@@ -31,7 +33,7 @@ var shelved = []struct {
 // shelfNow is 10:30 on a Saturday, two hours east of UTC.
 var shelfNow = time.Date(2026, 3, 14, 10, 30, 0, 0, time.FixedZone("", 2*60*60))
 
-func shelfHome(t *testing.T) *home.Home {
+func shelfHome(t *testing.T, shelved []onShelf) *home.Home {
 	t.Helper()
 	dir := t.TempDir()
 	st, err := file.Open(dir, nil)
@@ -77,7 +79,7 @@ func shelfHome(t *testing.T) *home.Home {
 // TestShelf says which rows each request has, with their groups, and how many there are.
 func TestShelf(t *testing.T) {
 	t.Parallel()
-	h := shelfHome(t)
+	h := shelfHome(t, shelved)
 	all := "pinned: yesterday month, today: today late, yesterday: before, Wednesday, 11 March: week"
 	for _, test := range []struct {
 		what string
@@ -141,6 +143,26 @@ func shelfText(r *home.ShelfResult) string {
 		text += " " + u.Text(nil)
 	}
 	return text
+}
+
+// TestShelfTellsProjectsFromOtherGroups that are called like them.
+func TestShelfTellsProjectsFromOtherGroups(t *testing.T) {
+	t.Parallel()
+	h := shelfHome(t, []onShelf{
+		{"today", 1 * time.Hour, "/src/no project", false},
+		{"a", 2 * time.Hour, "/src/oak", false},
+		{"b", 3 * time.Hour, "/src/pinned", false},
+		{"c", 4 * time.Hour, "", false},
+		{"d", 5 * time.Hour, "/src/pinned", true},
+		{"e", 6 * time.Hour, "/src/no project", false},
+	})
+	got, err := h.Sessions.Shelf(t.Context(), home.ShelfRequest{ByProject: true, Now: shelfNow})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text, want := shelfText(got), "pinned: d, src/no project: today e, oak: a, src/pinned: b, no project: c (6)"; text != want {
+		t.Errorf("%s, want\n%s", text, want)
+	}
 }
 
 // TestShelfSaysWhatSessionsCost only if it is asked, because the cost may have to be added up.
