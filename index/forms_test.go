@@ -240,6 +240,14 @@ func TestUnknownFiltersAreSaidAsTheyAreTyped(t *testing.T) {
 	if got, want := near.Text(nil), `no session has tag:gadren; did you mean: tag:garden, tag:"big garden"`; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
+	odd := index.Unknown{Filter: "tag", Value: `x"`, DidYouMean: []string{"a\tb", "a(b)", `a "b"`, "ab"}}
+	if got, want := odd.Text(nil), `no session has tag:x"; did you mean: tag:"a	b", tag:"a(b)", tag:ab`; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	odd.DidYouMean = []string{`"`}
+	if got, want := odd.Text(nil), `no session has tag:x"`; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
 	known := index.Unknown{Filter: "tag", Value: "x y", Known: []string{"garden"}}
 	if got, want := known.Text(func(filter string) string { return "<" + filter + ">" }), `no session has <tag:x y>; there are: <tag:garden>`; got != want {
 		t.Errorf("%s, want %s", got, want)

@@ -288,13 +288,17 @@ func (p *parser) star() bool {
 
 func (p *parser) word() string {
 	rest := p.text[p.at:]
-	end := strings.IndexFunc(rest, func(r rune) bool { return unicode.IsSpace(r) || r == '(' || r == ')' || r == '"' })
+	end := strings.IndexFunc(rest, endsWord)
 	if end < 0 {
 		end = len(rest)
 	}
 	p.at += end
 	return rest[:end]
 }
+
+// endsWord reports whether a character ends a word: only in quotation marks can a value have it, and a
+// quotation mark not even there.
+func endsWord(r rune) bool { return unicode.IsSpace(r) || r == '(' || r == ')' || r == '"' }
 
 // term turns a text into a term, or returns nil if it has nothing to search for.
 func (p *parser) term(start int, text string, prefix, bare bool) node {

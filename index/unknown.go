@@ -19,28 +19,32 @@ type Unknown struct {
 }
 
 // Text says that no session has the value, and which ones there are or may have been meant. quote
-// writes a filter as the reader would type it; nil writes it as in a query.
+// writes a filter as the reader would type it; nil writes it as in a query, without the values that
+// a query cannot have.
 func (u Unknown) Text(quote func(filter string) string) string {
-	filters := func(values ...string) string {
-		list := make([]string, len(values))
-		for i, value := range values {
-			switch {
-			case quote != nil:
-				list[i] = quote(u.Filter + ":" + value)
-			case strings.Contains(value, " "):
-				list[i] = u.Filter + `:"` + value + `"`
-			default:
-				list[i] = u.Filter + ":" + value
+	filter := func(value string) string {
+		switch {
+		case quote != nil:
+			return quote(u.Filter + ":" + value)
+		case strings.ContainsFunc(value, endsWord) && !strings.Contains(value, `"`):
+			return u.Filter + `:"` + value + `"`
+		}
+		return u.Filter + ":" + value
+	}
+	filters := func(values []string) string {
+		var list []string
+		for _, value := range values {
+			if quote != nil || !strings.Contains(value, `"`) {
+				list = append(list, filter(value))
 			}
 		}
 		return strings.Join(list, ", ")
 	}
-	text := "no session has " + filters(u.Value)
-	switch {
-	case len(u.DidYouMean) > 0:
-		text += "; did you mean: " + filters(u.DidYouMean...)
-	case len(u.Known) > 0:
-		text += "; there are: " + filters(u.Known...)
+	text := "no session has " + filter(u.Value)
+	if near := filters(u.DidYouMean); near != "" {
+		text += "; did you mean: " + near
+	} else if known := filters(u.Known); known != "" {
+		text += "; there are: " + known
 	}
 	return text
 }
