@@ -22,13 +22,14 @@ function localTime(): string {
 }
 
 export function useShelf(q: Asking) {
-  const on = [q.filter, q.sort, q.byProject, q.withEmpty]
+  const on = [q.filter, q.sort, q.byProject, q.withEmpty], question = on.join("\n")
   const list = (more: Record<string, number | boolean>, signal?: AbortSignal) =>
     get<Rows>("/v1/shelf", { filter: q.filter, sort: q.sort, by_project: q.byProject, empty: q.withEmpty, now: localTime(), ...more }, signal)
-  const [found, setFound] = useState<Rows>()
+  const [answer, setAnswer] = useState<{ to: string, rows: Rows }>()
+  const found = answer?.to === question ? answer.rows : undefined
   const pages = usePages<Row>(pageSize, async (from, limit, signal) => {
     const r = await list({ from, limit }, signal)
-    if (from === 0) setFound(r)
+    if (from === 0) setAnswer({ to: question, rows: r })
     return { total: r.counted ? r.count : undefined, rows: r.rows }
   }, on)
   // All of them have to be looked at to count them, so that is asked only if the list has changed.
