@@ -690,7 +690,7 @@ func TestBadTargets(t *testing.T) {
 		"Merge":             func() error { _, err := s.AppendEntry(session.Merge("nowhere", "s")); return err },
 		"Merge, empty":      func() error { _, err := s.AppendEntry(session.Merge("", "s")); return err },
 		"Entry":             func() error { _, err := s.Entry("nowhere"); return err },
-		"Forward":            func() error { _, err := s.Forward("nowhere"); return err },
+		"Forward":           func() error { _, err := s.Forward("nowhere"); return err },
 		"Context":           func() error { _, err := s.Context(session.ContextOptions{Leaf: "nowhere"}); return err },
 		"CreateBranched":    func() error { _, err := s.CreateBranchedSession("nowhere"); return err },
 		"Undo":              func() error { _, err := s.Undo(); return err },
