@@ -15,8 +15,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/klauspost/compress/zstd"
-
 	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/store/vfs"
 )
@@ -130,7 +128,7 @@ func (s *Store) StatKept(k Kept) (vfs.Stat, error) {
 }
 
 // KeptAside returns the path in quarantine, below the store's directory, of the file of a log that
-// is damaged, where the store has a better one.
+// is damaged, where the backup has a better one.
 func KeptAside(below string, at time.Time) string {
 	aside := fmt.Sprintf("%s/%s/%s.0.%d.replaced", house, RoomQuarantine, KeptLog(below), at.UnixNano())
 	if strings.HasSuffix(below, ".zst") {
@@ -139,10 +137,16 @@ func KeptAside(below string, at time.Time) string {
 	return aside
 }
 
+// maxLook is the size of the largest archive that KeptLines looks into: it holds it in memory.
+const maxLook = 1 << 30
+
 // KeptLines calls each with the lines of a file of a backup, without their line ends, if it
 // is a log in any room; other files have no lines. whole is false for a line that is longer
-// than DefaultMaxLine or lacks its line end. The data is valid until each returns. An archive that
-// was cut off is an error, even if all that is left of it unpacks.
+// than DefaultMaxLine or lacks its line end. The data is valid until each returns.
+//
+// An archive is read as a store reads it, around what is damaged. If anything is, the error matches
+// store.ErrCorrupt, or store.ErrTooLarge if a store would not open it. So it is with an archive that
+// was cut off, even if all that is left of it unpacks.
 func KeptLines(below string, r io.Reader, each func(line []byte, whole bool) error) error {
 	if room, _ := IsKept(below); room != RoomLog && room != RoomArchive && room != RoomTrash {
 		return nil
@@ -150,30 +154,22 @@ func KeptLines(below string, r io.Reader, each func(line []byte, whole bool) err
 	if !strings.HasSuffix(below, ".zst") {
 		return eachLine(r, each)
 	}
-	packed := &ending{r: r}
-	z, err := zstd.NewReader(packed, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxFrame))
+	packed, err := io.ReadAll(io.LimitReader(r, maxLook+1))
+	if err != nil {
+		return err
+	}
+	if len(packed) > maxLook {
+		return fmt.Errorf("the archive has more than %d bytes", maxLook)
+	}
+	z, err := openSeekable(bytes.NewReader(packed), int64(len(packed)))
 	if err != nil {
 		return err
 	}
 	defer z.Close()
-	if err := eachLine(z, each); err != nil || isTable(packed.last) {
+	if err := eachLine(io.NewSectionReader(z, 0, z.size), each); err != nil || !z.isDamaged() {
 		return err
 	}
 	return errPartOfArchive
-}
-
-// ending reads from r and remembers what came last, which is the end of a seek table in a whole
-// archive.
-type ending struct {
-	r    io.Reader
-	last []byte
-}
-
-func (e *ending) Read(p []byte) (int, error) {
-	n, err := e.r.Read(p)
-	e.last = append(e.last, p[max(0, n-footerSize):n]...)
-	e.last = e.last[max(0, len(e.last)-footerSize):]
-	return n, err
 }
 
 func isTable(footer []byte) bool {

@@ -3,6 +3,7 @@ package file_test
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"slices"
 	"strings"
@@ -130,7 +131,9 @@ func TestKeptLines(t *testing.T) {
 	want := []string{"one true", strings.Repeat("x", 300<<10) + " true", " true", "last false"}
 	z, _ := zstd.NewWriter(nil)
 	packed := z.EncodeAll([]byte(text), nil)
-	whole := slices.Concat(packed, []byte("\x5e\x2a\x4d\x18\x09\x00\x00\x00"), []byte("\x00\x00\x00\x00\x00\xb1\xea\x92\x8f")) // a seek table
+	table := binary.LittleEndian.AppendUint32([]byte("\x5e\x2a\x4d\x18\x11\x00\x00\x00"), uint32(len(packed)))
+	table = binary.LittleEndian.AppendUint32(table, uint32(len(text)))
+	whole := slices.Concat(packed, table, []byte("\x01\x00\x00\x00\x00\xb1\xea\x92\x8f"))
 	for below, data := range map[string]string{"a.jsonl": text, ".coppice/archive/a.jsonl.zst": string(whole), ".coppice/trash/a.jsonl": text} {
 		var got []string
 		err := file.KeptLines(below, strings.NewReader(data), func(line []byte, whole bool) error {

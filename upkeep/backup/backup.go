@@ -17,8 +17,8 @@
 // Whenever the program or the machine stops, either the old backup or the new one is
 // whole. A file is such a directory that is made beside it, and then packed.
 //
-// Copying with package upkeep is another thing. It brings two stores together, of any kind, entry by
-// entry, and leaves both in use. A backup is the bytes of one, damage and all.
+// Copying, in package upkeep, is different: it merges two stores, of any kind, entry by entry, and
+// leaves both in use. A backup is the bytes of one, damage and all.
 //
 // A store is read while others write to it, without a lock: see taker.
 package backup
@@ -86,11 +86,16 @@ type Result struct {
 	// Older are damaged files of the home of which more can be read in the older backup. The backup
 	// keeps that version, and has the damaged file in its quarantine.
 	Older []Fault `json:"older,omitempty"`
+	// Damaged is the list of what was redacted, if it cannot be read and the older backup has what
+	// the home has lost. That is then not kept, because it may have something that was redacted.
+	Damaged []Fault `json:"damaged,omitempty"`
 }
 
-// Make makes a backup of a store, or brings one up to date. An error means that the
-// older backup, if there is one, is as it was, unless it matches vfs.ErrNotDurable. A
-// backup is made of files: of any other store the error matches errors.ErrUnsupported.
+// Make makes a backup of a store, or brings one up to date. An error without a result means that the
+// older backup, if there is one, is as it was. One with a result may have come after the new backup
+// was in place, because that is not durable (vfs.ErrNotDurable) or because what is no longer needed
+// could not be deleted. A backup is made of files: of any other store the error matches
+// errors.ErrUnsupported.
 func Make(ctx context.Context, of store.Store, r Request) (result *Result, err error) {
 	st, ok := store.As[*file.Store](of)
 	if !ok {
@@ -112,6 +117,9 @@ func Make(ctx context.Context, of store.Store, r Request) (result *Result, err e
 	defer func() { err = errors.Join(err, to.close()) }()
 	t := &taker{store: st, to: to, have: make(map[string]taken), progress: r.Progress}
 	if err := t.run(ctx); err != nil {
+		return nil, err
+	}
+	if err := t.keepBlobs(ctx); err != nil {
 		return nil, err
 	}
 	m := t.manifest()

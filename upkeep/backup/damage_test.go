@@ -126,19 +126,23 @@ func lineOf(digit string) string {
 // What the backup has of a blob stays if the home's copy is damaged.
 func TestBackupKeepsWhatTheHomeLost(t *testing.T) {
 	t.Parallel()
-	for name, text := range map[string]string{"cut short": "out", "longer": strings.Repeat("x", 5000), "other bits": ""} {
-		w := newWorld(t)
-		w.backup("/b/dir")
-		blob := blobOf(t, w)
-		good := tree(t, w.disk, "/home")[blob]
-		if text == "" {
-			text = strings.Repeat("y", len(good))
-		}
-		w.write("/home/"+blob, text)
-		w.backup("/b/dir")
-		w.comesBack(name, "/b/dir")
-		if got := tree(t, w.disk, "/new")[blob]; got != good {
-			t.Errorf("%s: the blob comes back as %.20q", name, got)
+	for _, to := range targets {
+		for name, text := range map[string]string{"cut short": "out", "longer": strings.Repeat("x", 5000), "other bits": ""} {
+			w := newWorld(t)
+			w.backup(to)
+			blob := blobOf(t, w)
+			good := tree(t, w.disk, "/home")[blob]
+			if text == "" {
+				text = strings.Repeat("y", len(good))
+			}
+			w.write("/home/"+blob, text)
+			for range 2 {
+				w.backup(to)
+			}
+			w.comesBack(name, to)
+			if got := tree(t, w.disk, "/new")[blob]; got != good {
+				t.Errorf("%s, %s: the blob comes back as %.20q", to, name, got)
+			}
 		}
 	}
 }

@@ -153,6 +153,17 @@ func (m *manifest) logs() map[string]*entry {
 	return logs
 }
 
+// blobs returns the blobs that are what their names say, by their hashes.
+func (m *manifest) blobs() map[string]entry {
+	blobs := make(map[string]entry)
+	for _, e := range m.entries() {
+		if room, _ := file.IsKept(e.Path); room == file.RoomBlob && e.SHA256 == path.Base(e.Path) {
+			blobs[e.SHA256] = e
+		}
+	}
+	return blobs
+}
+
 // sums returns the hashes of everything in the backup.
 func (m *manifest) sums() map[string]bool {
 	sums := make(map[string]bool)

@@ -127,13 +127,15 @@ type text struct {
 	good, bad int  // lines that can be read, and those that cannot
 	torn      bool // there is one without an end
 	secret    bool // there may be something that was redacted
+	unseen    bool // not all of it was looked at
 	names     map[store.Ref]bool
 }
 
 // isDamaged reports whether a log that is not being written to cannot be like that.
 func (t *text) isDamaged() bool { return t.good == 0 || t.bad > 0 || t.torn }
 
-// textOf reads the lines of a file, and looks in them for what a guard knows, which may be nil.
+// textOf reads the lines of a file, and looks in them for what a guard knows, which may be nil. What
+// a guard cannot look at as a whole may have anything.
 func textOf(below string, r io.Reader, guard *clean.Guard) *text {
 	t := &text{names: make(map[store.Ref]bool)}
 	err := file.KeptLines(below, r, func(line []byte, whole bool) error {
@@ -151,9 +153,13 @@ func textOf(below string, r io.Reader, guard *clean.Guard) *text {
 		eachBlob(line, func(ref store.Ref) { t.names[ref] = true })
 		return nil
 	})
-	if err != nil {
-		t.bad++ // an archive that cannot be unpacked to its end
+	switch {
+	case errors.Is(err, store.ErrCorrupt), errors.Is(err, store.ErrTooLarge):
+		t.bad++ // an archive of which a part cannot be unpacked
+	case err != nil:
+		t.unseen = true
 	}
+	t.secret = t.secret || guard != nil && (t.unseen || t.isDamaged())
 	return t
 }
 

@@ -47,6 +47,8 @@ type taker struct {
 	progress func(done, total int64)
 	done     int64
 	total    int64
+	list     string // the path of the list of what was redacted
+	doubt    error  // what is wrong with it, if that decided anything
 }
 
 // taken is a file that is in the backup.
@@ -60,9 +62,10 @@ type taken struct {
 	gone  bool  // it vanished before it was read
 	err   error // why it could not be read
 	// older is the file of the older backup that is better, and worse says what is wrong with
-	// this one: see better.
+	// this one: see better. names are the blobs that older refers to.
 	older *entry
 	worse string
+	names map[store.Ref]bool
 }
 
 const (
@@ -142,6 +145,7 @@ func (t *taker) round(ctx context.Context, takeNew bool) (moved, added bool, err
 			return false, false, err
 		}
 		if k.Kind == store.PartNote && k.Name == store.RedactedNote {
+			t.list = k.Below
 			moved = t.doubtOlder() || moved
 		}
 		// A note cannot have come from another place.
@@ -253,7 +257,7 @@ func (t *taker) put(k file.Kept, content *content, now *taken) error {
 	if err != nil {
 		return err
 	}
-	if now.older, now.worse, err = t.better(k, content, sum); err != nil {
+	if err := t.better(k, content, sum, now); err != nil {
 		return err
 	}
 	if _, ok := t.to.has(content.ctx, sum); ok {
@@ -272,36 +276,80 @@ func (t *taker) put(k file.Kept, content *content, now *taken) error {
 	return err
 }
 
-// better returns the version of a log that the older backup has, if the one that was just read is
-// damaged and less of it can be read, and why. A version that has something that was redacted since
-// is never kept.
-func (t *taker) better(k file.Kept, c *content, sum string) (older *entry, why string, err error) {
-	older = t.to.logs[file.KeptLog(k.Below)]
+// better notes the version of a log that the older backup has, if the one that was just read is
+// damaged and less of it can be read, and why. A version that may have something that was redacted
+// since is never kept.
+func (t *taker) better(k file.Kept, c *content, sum string, now *taken) error {
+	older := t.to.logs[file.KeptLog(k.Below)]
 	if older == nil || older.SHA256 == sum {
-		return nil, "", nil
+		return nil
 	}
-	now := textOf(k.Below, c.reader(), nil)
-	if !now.isDamaged() || c.ctx.Err() != nil {
-		return nil, "", c.ctx.Err()
+	is := textOf(k.Below, c.reader(), nil)
+	if is.unseen || !is.isDamaged() || c.ctx.Err() != nil {
+		return c.ctx.Err()
 	}
 	guard, err := clean.LoadGuard(c.ctx, t.store)
+	if errors.Is(err, store.ErrCorrupt) {
+		t.doubt = err
+		return nil
+	}
 	if err != nil {
-		return nil, "", err
+		return err
 	}
 	var was *text
-	whole, err := t.to.readOld(c.ctx, older, func(r io.Reader) error {
-		was = textOf(older.Path, r, guard)
+	whole, err := t.to.readOld(c.ctx, []entry{*older}, func(e *entry, r io.Reader) error {
+		was = textOf(e.Path, r, guard)
 		return nil
 	})
-	if err == nil && whole && !was.secret && was.good > now.good {
-		whole, err = t.to.keep(c.ctx, older)
-	} else {
-		whole = false
+	if err != nil || len(whole) == 0 || was.secret || was.unseen || was.good <= is.good {
+		return err
 	}
-	if err != nil || !whole {
-		return nil, "", err
+	if whole, err = t.to.keep(c.ctx, nil, *older); err != nil || len(whole) == 0 {
+		return err
 	}
-	return older, fmt.Sprintf("%d of its lines can be read, and %d in the older backup", now.good, was.good), nil
+	now.older, now.names = older, was.names
+	now.worse = fmt.Sprintf("%d of its lines can be read, and %d in the older backup", is.good, was.good)
+	return nil
+}
+
+// keepBlobs keeps the blobs that the older backup has and the store does not: those that are damaged
+// in the store, and those that an older version of a log names.
+func (t *taker) keepBlobs(ctx context.Context) error {
+	need := make(map[string]bool) // by hash
+	for below, was := range t.have {
+		if was.room == file.RoomBlob && was.err == nil && was.SHA256 != path.Base(below) {
+			need[path.Base(below)] = true
+		}
+		for ref := range was.names {
+			if hex, ok := ref.Hex(); ok {
+				need[hex] = true
+			}
+		}
+	}
+	var lack []entry
+	for hex := range need {
+		e, ok := t.to.blobs[hex]
+		if was := t.have[e.Path]; ok && was.err == nil && was.SHA256 != hex {
+			lack = append(lack, e)
+		}
+	}
+	if len(lack) == 0 {
+		return nil
+	}
+	guard, err := clean.LoadGuard(ctx, t.store)
+	if errors.Is(err, store.ErrCorrupt) {
+		t.doubt = err
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	slices.SortFunc(lack, func(a, b entry) int { return strings.Compare(a.Path, b.Path) })
+	kept, err := t.to.keep(ctx, guard, lack...)
+	for _, e := range kept {
+		t.have[e.Path] = taken{entry: e, room: file.RoomBlob}
+	}
+	return err
 }
 
 func (t *taker) manifest() *manifest {
@@ -336,6 +384,9 @@ func (t *taker) result(m *manifest) *Result {
 			fault.Why = was.worse
 			r.Older = append(r.Older, fault)
 		}
+	}
+	if t.doubt != nil {
+		r.Damaged = append(r.Damaged, Fault{Path: t.list, Why: t.doubt.Error()})
 	}
 	for _, faults := range [][]Fault{r.Unread, r.Older} {
 		slices.SortFunc(faults, func(a, b Fault) int { return strings.Compare(a.Path, b.Path) })

@@ -1,6 +1,7 @@
 package backup
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -8,8 +9,10 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 
+	"github.com/coppice-dev/coppice/session/clean"
 	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/store/vfs"
 )
@@ -18,6 +21,9 @@ const (
 	objectsName  = "objects"
 	lockName     = "lock"
 	incomingName = "incoming" // a directory for files before they have their names
+	// maxGuarded is the size of the largest file in which a guard looks for what was redacted: it is
+	// in memory meanwhile.
+	maxGuarded = 1 << 30
 )
 
 // target is a directory that a home is copied into. It is the backup, or what is packed into
@@ -31,6 +37,7 @@ type target struct {
 	had     bool              // there is a backup
 	doubted bool              // its manifest cannot be trusted
 	logs    map[string]*entry // the files of the older backup that have a log, plain or archived
+	blobs   map[string]entry  // and those that have a blob
 	shelves map[string]bool
 	later   *later
 	count   int              // of puts, for names
@@ -100,7 +107,7 @@ func (t *target) look() error {
 		err = errors.Join(err, old.close())
 	}
 	t.doubted = t.had && err != nil
-	t.logs = t.old.logs()
+	t.logs, t.blobs = t.old.logs(), t.old.blobs()
 	incoming := filepath.Join(t.dir, incomingName)
 	if err := removeAll(t.fs, incoming); err != nil {
 		return err
@@ -186,29 +193,55 @@ func (t *target) put(c *content) error {
 	})
 }
 
-// readOld calls use with a file of the older backup, and reports whether it is whole.
-func (t *target) readOld(ctx context.Context, e *entry, use func(r io.Reader) error) (whole bool, err error) {
+// readOld calls use with files of the older backup, in the order of its manifest, and returns those
+// that are whole.
+func (t *target) readOld(ctx context.Context, files []entry, use func(e *entry, r io.Reader) error) (whole []entry, err error) {
 	old, err := t.openOld()
 	if err != nil {
-		return false, err
+		return nil, err
 	}
-	_, wrong, err := newReading(old, nil).one(ctx, e, func(_ *entry, r io.Reader) error {
-		err := use(r)
-		if _, unread := errors.AsType[*readError](err); unread {
-			return nil // that is what is wrong
+	reading := newReading(old, nil)
+	for i := range files {
+		_, wrong, oneErr := reading.one(ctx, &files[i], func(e *entry, r io.Reader) error {
+			err := use(e, r)
+			if _, unread := errors.AsType[*readError](err); unread {
+				return nil // that is what is wrong
+			}
+			return err
+		})
+		if oneErr != nil {
+			return nil, errors.Join(oneErr, old.close())
 		}
-		return err
-	})
-	return wrong == nil, errors.Join(err, old.close())
+		if wrong == nil {
+			whole = append(whole, files[i])
+		}
+	}
+	return whole, old.close()
 }
 
-// keep makes sure that the content of a file of the older backup is there, and reports whether it
-// could.
-func (t *target) keep(ctx context.Context, e *entry) (bool, error) {
-	if _, ok := t.has(ctx, e.SHA256); ok {
-		return true, nil
-	}
-	return t.readOld(ctx, e, func(r io.Reader) error { return t.put(&content{ctx: ctx, from: r, size: e.Size}) })
+// keep makes sure that the content of files of the older backup is there, unless it has what a guard
+// knows, which may be nil. The files are in the order of the manifest, and those are returned that are
+// there.
+func (t *target) keep(ctx context.Context, guard *clean.Guard, files ...entry) ([]entry, error) {
+	secret := make(map[string]bool)
+	kept, err := t.readOld(ctx, files, func(e *entry, r io.Reader) error {
+		if guard != nil {
+			data, err := io.ReadAll(io.LimitReader(r, maxGuarded+1))
+			if err != nil {
+				return err
+			}
+			has, err := guard.Has(data)
+			if secret[e.Path] = has || err != nil || len(data) > maxGuarded; secret[e.Path] {
+				return nil
+			}
+			r = bytes.NewReader(data)
+		}
+		if _, ok := t.has(ctx, e.SHA256); ok {
+			return nil
+		}
+		return t.put(&content{ctx: ctx, from: r, size: e.Size})
+	})
+	return slices.DeleteFunc(kept, func(e entry) bool { return secret[e.Path] }), err
 }
 
 // publish makes the manifest, and what it names, the backup: it packs them into the archive, or
@@ -268,12 +301,12 @@ func (t *target) sweep() error {
 	return err
 }
 
-// close deletes what was put in vain, where possible: the next backup does the rest.
+// close deletes what was put in vain. Of a directory, the next backup does it if that fails.
 func (t *target) close() error {
 	_ = t.later.wait()
-	_ = removeAll(t.fs, filepath.Join(t.dir, incomingName))
+	err := removeAll(t.fs, filepath.Join(t.dir, incomingName))
 	if t.archive != "" {
-		return t.vanish()
+		return errors.Join(err, t.vanish())
 	}
 	if !t.done && !t.doubted { // otherwise it is not known what the older backup needs
 		_ = t.sweep()
@@ -281,9 +314,10 @@ func (t *target) close() error {
 	return t.lock.Close()
 }
 
-// vanish deletes the directory. The lock goes last, so that nobody else works in it before.
+// vanish deletes the directory, and says if it cannot: it has the home in the clear. The lock goes
+// last, so that nobody else works in it before.
 func (t *target) vanish() error {
-	_ = removeAll(t.fs, filepath.Join(t.dir, objectsName))
+	err := removeAll(t.fs, filepath.Join(t.dir, objectsName))
 	free := func() {
 		if t.fs.Remove(filepath.Join(t.dir, lockName)) == nil {
 			_ = t.fs.Remove(t.dir)
@@ -294,5 +328,5 @@ func (t *target) vanish() error {
 	} else {
 		free()
 	}
-	return t.lock.Close()
+	return errors.Join(err, t.lock.Close())
 }

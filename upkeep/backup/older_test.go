@@ -1,0 +1,215 @@
+package backup_test
+
+import (
+	"encoding/base64"
+	"math/rand"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/session/clean"
+	"github.com/coppice-dev/coppice/store/vfs/vfstest"
+	"github.com/coppice-dev/coppice/upkeep/backup"
+)
+
+const packedTalk = "/home/.coppice/archive/talk.jsonl.zst"
+
+// talk makes a session of long texts that hardly shrink, so that its archive has many frames.
+func (w *world) talk(texts ...string) {
+	w.Helper()
+	s, err := session.Create(w.Context(), w.st, session.Header{ID: "talk"}, &session.Options{BlobThreshold: -1})
+	w.must(err)
+	w.say(s, texts...)
+	w.must(s.Close())
+}
+
+func (w *world) say(s *session.Session, texts ...string) {
+	w.Helper()
+	for _, text := range texts {
+		_, err := s.AppendMessage(session.RoleUser, []session.Content{session.Text(text)})
+		w.must(err)
+	}
+}
+
+// noise returns texts of which about eight fill a frame.
+func noise(n int) (texts []string) {
+	r := rand.New(rand.NewSource(int64(n)))
+	for range n {
+		b := make([]byte, 90<<10)
+		r.Read(b)
+		texts = append(texts, strings.NewReplacer("+", " ", "/", " ").Replace(base64.StdEncoding.EncodeToString(b)))
+	}
+	return texts
+}
+
+// damageTalk archives the session and damages its archive at a part of its length.
+func (w *world) damageTalk(part float64) {
+	w.Helper()
+	w.must(w.st.Archive(w.Context(), "talk"))
+	packed := []byte(tree(w.T, w.disk, "/home/.coppice/archive")["talk.jsonl.zst"])
+	packed[int(part*float64(len(packed)))] ^= 0x55
+	w.write(packedTalk, string(packed))
+}
+
+// lines returns the lines of a session that can be read.
+func (w *world) lines(dir, name string) (lines []string) {
+	w.Helper()
+	log, err := w.open(w.disk, dir).Open(w.Context(), name)
+	w.must(err)
+	defer log.Close()
+	for line, err := range log.Forward(w.Context(), 0) {
+		w.must(err)
+		if strings.HasPrefix(string(line.Data), "{") && strings.HasSuffix(string(line.Data), "}") {
+			lines = append(lines, string(line.Data))
+		}
+	}
+	return lines
+}
+
+func (w *world) restore(from string) {
+	w.Helper()
+	_, err := backup.Restore(w.Context(), backup.RestoreRequest{From: from, Dir: "/new", FS: w.disk})
+	w.must(err)
+}
+
+// What is behind the damage in an archive counts, as a store reads it.
+func TestBackupLooksBehindDamage(t *testing.T) {
+	t.Parallel()
+	for _, to := range targets {
+		w := newWorld(t)
+		texts := noise(40)
+		w.talk(texts[:8]...)
+		w.backup(to)
+		s, err := session.Open(t.Context(), w.st, "talk", nil)
+		w.must(err)
+		w.say(s, texts[8:]...)
+		w.must(s.Close())
+		w.damageTalk(0.01)
+		if r := w.backup(to); len(r.Older) > 0 {
+			t.Errorf("%s: %+v", to, r)
+		}
+		w.restore(to)
+		if home, back := w.lines("/home", "talk"), w.lines("/new", "talk"); len(home) < 25 || !slices.Equal(back, home) {
+			t.Errorf("%s: the home has %d lines that can be read, and the restored one %d", to, len(home), len(back))
+		}
+	}
+}
+
+// The older version has more, but is damaged, too: what a redaction has not seen in it may be there.
+// Where nothing was redacted, it stays.
+func TestBackupKeepsNoSecretBehindDamage(t *testing.T) {
+	t.Parallel()
+	const secret = "kX9#mQ2$vL"
+	for _, redacted := range []bool{false, true} {
+		w := newWorld(t)
+		texts := noise(32)
+		texts[28] = "DB_PASSWORD=" + secret
+		w.talk(texts...)
+		w.session("other", "DB_PASSWORD="+secret, "x")
+		w.damageTalk(0.45) // in the middle
+		w.backup("/b/dir")
+		packed := tree(t, w.disk, "/home/.coppice/archive")["talk.jsonl.zst"]
+		w.write(packedTalk, packed[:len(packed)/3])
+		if redacted {
+			sweep, err := clean.Look(t.Context(), w.st)
+			w.must(err)
+			_, _ = sweep.Apply(t.Context()) // which says that it could not look into all of the archive
+		}
+		r := w.backup("/b/dir")
+		w.restore("/b/dir")
+		back := strings.Join(w.lines("/new", "talk"), "\n")
+		if len(r.Older) == 1 == redacted || strings.Contains(back, secret) == redacted {
+			t.Errorf("redacted %v: %+v; the secret comes back: %v", redacted, r, strings.Contains(back, secret))
+		}
+	}
+}
+
+// A version that is kept comes with the blobs that it names, unless one has something that was
+// redacted.
+func TestBackupKeepsTheBlobsOfTheBetterVersion(t *testing.T) {
+	t.Parallel()
+	const secret = "kX9#mQ2$vL"
+	for _, to := range targets {
+		for _, redacted := range []bool{false, true} {
+			w := newWorld(t)
+			long := "DB_PASSWORD=" + secret + "\n" + strings.Repeat("output\n", 60)
+			w.session("leak", "hello", long)
+			w.session("other", "DB_PASSWORD="+secret, "x")
+			var blob string
+			for below, text := range tree(t, w.disk, "/home/.coppice/blobs") {
+				if strings.Contains(text, secret) {
+					blob = ".coppice/blobs/" + below
+				}
+			}
+			w.backup(to)
+			head, _, _ := strings.Cut(tree(t, w.disk, "/home")["leak.jsonl"], "\n")
+			w.write("/home/leak.jsonl", head+"\n\x00\x00\x00\n")
+			w.must(w.disk.Remove("/home/" + blob))
+			if redacted {
+				sweep, err := clean.Look(t.Context(), w.st)
+				w.must(err)
+				_, err = sweep.Apply(t.Context())
+				w.must(err)
+			}
+			for range 2 {
+				if r := w.backup(to); len(r.Older) != 1 {
+					t.Fatalf("%s: %+v", to, r)
+				}
+			}
+			c, err := backup.Verify(t.Context(), backup.VerifyRequest{Path: to, FS: w.disk})
+			if err != nil || len(c.Damaged) > 0 || len(c.Missing) == 1 != redacted {
+				t.Errorf("%s, redacted %v: %+v, %v", to, redacted, c, err)
+			}
+			w.restore(to)
+			if got := tree(t, w.disk, "/new")[blob]; (got == "") != redacted {
+				t.Errorf("%s, redacted %v: the blob comes back as %.20q", to, redacted, got)
+			}
+		}
+	}
+}
+
+// A list of what was redacted that is damaged stops no backup. But nothing of the older one is kept
+// then, and the backup says why.
+func TestBackupWithADamagedList(t *testing.T) {
+	t.Parallel()
+	for _, to := range targets {
+		w, _ := damaged(t, to, false)
+		below := ""
+		for path := range tree(t, w.disk, "/home") {
+			if strings.HasSuffix(path, "/redacted.json") {
+				below = path
+			}
+		}
+		w.write("/home/"+below, "{\x00")
+		r := w.backup(to)
+		if len(r.Older)+len(r.Unread) > 0 || len(r.Damaged) != 1 || r.Damaged[0].Path != below || r.Damaged[0].Why == "" {
+			t.Errorf("%s: %+v; want %s", to, r, below)
+		}
+		w.comesBack(to, to)
+		if home, back := tree(t, w.disk, "/home"), tree(t, w.disk, "/new"); back["plain1.jsonl"] != "" || back[below] != home[below] {
+			t.Errorf("%s: something else than the home comes back", to)
+		}
+	}
+}
+
+// A copy of the home that cannot be deleted is named: it is in the clear.
+func TestBackupSaysWhatItLeaves(t *testing.T) {
+	t.Parallel()
+	for _, part := range []string{"objects", "incoming/"} {
+		w := newWorld(t)
+		w.must(w.disk.MkdirAll("/b", 0o700))
+		faulty := &vfstest.Faulty{FS: w.disk, Before: func(op vfstest.Op) error {
+			if op.Kind == vfstest.OpRemove && strings.Contains(op.Name, part) {
+				return syscall.EIO
+			}
+			return nil
+		}}
+		r, err := backup.Make(t.Context(), w.st, backup.Request{To: "/b/file.tar.zst", FS: faulty})
+		if err == nil || r == nil {
+			t.Errorf("%s: %+v, %v", part, r, err)
+		}
+		holds(t, part, w.disk, "/b/file.tar.zst", w.kept(w.disk, "/home"))
+	}
+}
