@@ -18,8 +18,9 @@ type BackupRequest struct {
 	Partial bool `json:"partial,omitempty"`
 }
 
-// BackupResult is what was backed up. If some files could not be read, or the backup kept an older
-// version of some, the error is ErrPartial.
+// BackupResult is what was backed up. If some files could not be read, the backup kept an older
+// version of some, or could not because the list of what was redacted is damaged, the error is
+// ErrPartial.
 type BackupResult struct {
 	Path string `json:"path"`
 	backup.Result
@@ -39,7 +40,7 @@ func (u *Upkeep) Backup(ctx context.Context, r BackupRequest) (*BackupResult, er
 	if done == nil {
 		return nil, err
 	}
-	if err == nil && len(done.Unread)+len(done.Older) > 0 {
+	if err == nil && len(done.Unread)+len(done.Older)+len(done.Damaged) > 0 {
 		err = ErrPartial
 	}
 	return &BackupResult{to, *done}, err

@@ -63,6 +63,13 @@ func (a *app) runBackup(ctx context.Context, h *home.Home, r home.BackupRequest)
 	for _, f := range done.Older {
 		a.say("%s session %s (%s) is damaged: %s; that version stays", a.paint(yellow, "warning:"), f.Session, f.Path, f.Why)
 	}
+	if len(done.Older) > 0 && (err == nil || errors.Is(err, home.ErrPartial)) && !done.Kept {
+		a.say("%s restores what the backup has into another directory; do that before you repair, because the backup after a repair takes the repaired session",
+			a.command("restore", []string{done.Path}, "--dir", "DIR"))
+	}
+	for _, f := range done.Damaged {
+		a.say("%s %s is damaged, so nothing of the older backup was kept that the home has lost: %s", a.paint(yellow, "warning:"), f.Path, f.Why)
+	}
 	if done.Mended > 0 && !done.Kept {
 		a.say("%s the older backup had %s; what the home has of that was written again, but the disk of the backup may be failing",
 			a.paint(yellow, "warning:"), render.Counted(done.Mended, "damaged file", "damaged files"))
