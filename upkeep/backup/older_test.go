@@ -2,6 +2,8 @@ package backup_test
 
 import (
 	"encoding/base64"
+	"errors"
+	"fmt"
 	"math/rand"
 	"slices"
 	"strings"
@@ -207,7 +209,7 @@ func TestBackupSaysWhatItLeaves(t *testing.T) {
 			return nil
 		}}
 		r, err := backup.Make(t.Context(), w.st, backup.Request{To: "/b/file.tar.zst", FS: faulty})
-		if err == nil || r == nil {
+		if !errors.Is(err, syscall.EIO) || strings.Count(fmt.Sprint(err), "/b/.file.tar.zst.incoming") != 1 || r == nil {
 			t.Errorf("%s: %+v, %v", part, r, err)
 		}
 		holds(t, part, w.disk, "/b/file.tar.zst", w.kept(w.disk, "/home"))

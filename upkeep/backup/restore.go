@@ -1,6 +1,7 @@
 package backup
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -198,10 +199,10 @@ func removeAll(fsys vfs.FS, dir string) error {
 	for _, e := range entries {
 		path := filepath.Join(dir, e.Name())
 		if e.IsDir() {
-			err = errors.Join(err, removeAll(fsys, path))
+			err = cmp.Or(err, removeAll(fsys, path))
 		} else {
-			err = errors.Join(err, fsys.Remove(path))
+			err = cmp.Or(err, fsys.Remove(path))
 		}
 	}
-	return errors.Join(err, fsys.Remove(dir))
+	return cmp.Or(err, fsys.Remove(dir))
 }

@@ -2,6 +2,7 @@ package backup
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -301,12 +302,12 @@ func (t *target) sweep() error {
 	return err
 }
 
-// close deletes what was put in vain. Of a directory, the next backup does it if that fails.
+// close deletes what was put in vain, where possible: the next backup does the rest.
 func (t *target) close() error {
 	_ = t.later.wait()
 	err := removeAll(t.fs, filepath.Join(t.dir, incomingName))
 	if t.archive != "" {
-		return errors.Join(err, t.vanish())
+		return t.vanish(err)
 	}
 	if !t.done && !t.doubted { // otherwise it is not known what the older backup needs
 		_ = t.sweep()
@@ -314,10 +315,16 @@ func (t *target) close() error {
 	return t.lock.Close()
 }
 
-// vanish deletes the directory, and says if it cannot: it has the home in the clear. The lock goes
-// last, so that nobody else works in it before.
-func (t *target) vanish() error {
-	err := removeAll(t.fs, filepath.Join(t.dir, objectsName))
+// vanish deletes the directory. The lock goes last, so that nobody else works in it before. What
+// cannot be deleted is named, because it has the home in the clear.
+func (t *target) vanish(left error) error {
+	left = cmp.Or(left, removeAll(t.fs, filepath.Join(t.dir, objectsName)))
+	if left != nil {
+		left = &store.Error{
+			Op: "delete the copy of the home beside the backup", Path: t.dir, Err: left,
+			Hint: "delete that directory: it has what the home had, and is not a backup",
+		}
+	}
 	free := func() {
 		if t.fs.Remove(filepath.Join(t.dir, lockName)) == nil {
 			_ = t.fs.Remove(t.dir)
@@ -328,5 +335,5 @@ func (t *target) vanish() error {
 	} else {
 		free()
 	}
-	return errors.Join(err, t.lock.Close())
+	return errors.Join(left, t.lock.Close())
 }
