@@ -123,11 +123,11 @@ func lineOf(digit string) string {
 	return `{"type":"message","id":"m","message":{"role":"tool","parts":[{"blob":"sha256:` + strings.Repeat(digit, 32) + `"}]}}` + "\n"
 }
 
-// What the backup has of a blob stays if the home's copy is damaged.
+// What the backup has of a blob stays if the home's copy is damaged or gone.
 func TestBackupKeepsWhatTheHomeLost(t *testing.T) {
 	t.Parallel()
 	for _, to := range targets {
-		for name, text := range map[string]string{"cut short": "out", "longer": strings.Repeat("x", 5000), "other bits": ""} {
+		for name, text := range map[string]string{"cut short": "out", "longer": strings.Repeat("x", 5000), "other bits": "", "gone": ""} {
 			w := newWorld(t)
 			w.backup(to)
 			blob := blobOf(t, w)
@@ -136,6 +136,9 @@ func TestBackupKeepsWhatTheHomeLost(t *testing.T) {
 				text = strings.Repeat("y", len(good))
 			}
 			w.write("/home/"+blob, text)
+			if name == "gone" {
+				w.must(w.disk.Remove("/home/" + blob))
+			}
 			for range 2 {
 				w.backup(to)
 			}

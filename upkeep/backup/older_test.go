@@ -172,6 +172,39 @@ func TestBackupKeepsTheBlobsOfTheBetterVersion(t *testing.T) {
 	}
 }
 
+// A log that cannot be read for a moment is not damaged.
+func TestBackupTakesNoReadErrorForDamage(t *testing.T) {
+	t.Parallel()
+	base := newWorld(t)
+	base.backup("/b/dir")
+	base.write("/home/plain1.jsonl", "not JSON\n"+tree(t, base.disk, "/home")["plain1.jsonl"]+`{"type":"message"}`+"\n")
+	taken := 0
+	for at := 1; ; at++ {
+		w, n := base.clone(), 0
+		reading := w.open(&vfstest.Faulty{FS: w.disk, Before: func(op vfstest.Op) error {
+			if op.Kind == vfstest.OpRead && op.Name == "/home/plain1.jsonl" {
+				if n++; n == at {
+					return syscall.EIO
+				}
+			}
+			return nil
+		}}, "/home")
+		r, err := backup.Make(t.Context(), reading, backup.Request{To: "/b/dir", FS: w.disk})
+		if err != nil || len(r.Older) > 0 || r.Kept == (len(r.Unread) == 0) {
+			t.Errorf("read %d fails: %+v, %v", at, r, err)
+		}
+		if !r.Kept {
+			taken++
+		}
+		if n < at {
+			break
+		}
+	}
+	if taken < 2 {
+		t.Errorf("the log was taken %d times", taken)
+	}
+}
+
 // A list of what was redacted that is damaged stops no backup. But nothing of the older one is kept
 // then, and the backup says why.
 func TestBackupWithADamagedList(t *testing.T) {

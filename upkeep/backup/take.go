@@ -1,12 +1,14 @@
 package backup
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -312,25 +314,27 @@ func (t *taker) better(k file.Kept, c *content, sum string, now *taken) error {
 	return nil
 }
 
-// keepBlobs keeps the blobs that the older backup has and the store does not: those that are damaged
-// in the store, and those that an older version of a log names.
+// keepBlobs keeps the blobs of the older backup that are damaged in the store, and those that the
+// store has lost although a log names them.
 func (t *taker) keepBlobs(ctx context.Context) error {
-	need := make(map[string]bool) // by hash
-	for below, was := range t.have {
-		if was.room == file.RoomBlob && was.err == nil && was.SHA256 != path.Base(below) {
-			need[path.Base(below)] = true
-		}
-		for ref := range was.names {
-			if hex, ok := ref.Hex(); ok {
-				need[hex] = true
-			}
+	var lack, gone []entry
+	for hex, e := range t.to.blobs {
+		switch was, ok := t.have[e.Path]; {
+		case !ok:
+			gone = append(gone, e)
+		case was.err == nil && was.SHA256 != hex:
+			lack = append(lack, e)
 		}
 	}
-	var lack []entry
-	for hex := range need {
-		e, ok := t.to.blobs[hex]
-		if was := t.have[e.Path]; ok && was.err == nil && was.SHA256 != hex {
-			lack = append(lack, e)
+	if len(gone) > 0 {
+		named, err := t.named(ctx)
+		if err != nil {
+			return err
+		}
+		for _, e := range gone {
+			if named[store.Ref("sha256:"+e.SHA256)] {
+				lack = append(lack, e)
+			}
 		}
 	}
 	if len(lack) == 0 {
@@ -350,6 +354,31 @@ func (t *taker) keepBlobs(ctx context.Context) error {
 		t.have[e.Path] = taken{entry: e, room: file.RoomBlob}
 	}
 	return err
+}
+
+// named returns the blobs that the logs in the backup name. It reads all of them.
+func (t *taker) named(ctx context.Context) (map[store.Ref]bool, error) {
+	if err := t.to.later.wait(); err != nil {
+		return nil, err
+	}
+	names := make(map[store.Ref]bool)
+	src := &dirSource{fs: t.to.fs, dir: t.to.dir}
+	for below, was := range t.have {
+		maps.Copy(names, was.names)
+		if was.err != nil || was.room == file.RoomBlob {
+			continue
+		}
+		r, err := src.open(&was.entry)
+		if err != nil {
+			return nil, errors.Join(err, src.close())
+		}
+		from := &reader{ctx: ctx, at: r, sum: io.Discard}
+		maps.Copy(names, textOf(below, from, nil).names)
+		if err := cmp.Or(from.failed, ctx.Err()); err != nil {
+			return nil, errors.Join(err, src.close())
+		}
+	}
+	return names, src.close()
 }
 
 func (t *taker) manifest() *manifest {
