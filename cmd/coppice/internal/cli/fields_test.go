@@ -67,6 +67,7 @@ var unset = map[string][]string{
 	"completion":  {"limit"},
 	"follow":      {"after"},
 	"new":         {"cwd"},
+	"redact":      {"known"},
 	"rename":      {"auto.provider", "auto.thinking"},
 	"search":      {"offset"},
 	"stats":       {"time_zone"},
