@@ -133,12 +133,13 @@ func (r *transcript) sendPicture(made pictureMade) tea.Cmd {
 
 // showPicture draws the entry of an image again.
 func (r *transcript) showPicture(key pictureSent) {
-	for i, row := range r.pages.rows {
-		if row.Entry.ID == key.entry {
-			r.forget(i, i+1)
+	r.list.Keep(func() {
+		for i, row := range r.pages.rows {
+			if row.Entry.ID == key.entry {
+				r.forget(i, i+1)
+			}
 		}
-	}
-	r.list.Reveal()
+	})
 }
 
 // hasImages reports whether an entry, or an answer that is drawn with it, has images.

@@ -256,9 +256,8 @@ func (r *transcript) begin(msg *opened) {
 
 // put shows rows that were read.
 func (r *transcript) put(result *home.RowsResult) {
-	r.take(result)
+	r.list.Keep(func() { r.take(result) })
 	r.arrive()
-	r.list.Reveal()
 }
 
 // take takes over rows that were read.

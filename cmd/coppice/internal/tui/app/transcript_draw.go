@@ -292,9 +292,10 @@ func (r *transcript) foldThinking() tea.Cmd {
 }
 
 func (r *transcript) redraw() {
-	clear(r.open)
-	clear(r.drawn)
-	r.list.Reveal()
+	r.list.Keep(func() {
+		clear(r.open)
+		clear(r.drawn)
+	})
 }
 
 // ends puts a text at either end of a row.

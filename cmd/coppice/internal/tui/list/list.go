@@ -3,7 +3,8 @@
 // fifty.
 //
 // A list remembers which item is at the top of the screen rather than a row number: the heights of
-// the items above are not known, and the text must not jump when they change.
+// the items above are not known, and the text must not jump when they change. When items on the
+// screen change their heights, Keep leaves the selected one where it is.
 package list
 
 import "slices"
@@ -104,17 +105,35 @@ func (l *List) starts() int {
 // Centre moves the cursor to an item and shows it with what is around it.
 func (l *List) Centre(i int) {
 	l.cursor = l.shown(i)
-	l.top, l.skip = l.cursor, 0
-	l.up(max(l.height-len(l.rows(l.cursor)), 0) / 2)
+	l.place(max(l.height-len(l.rows(l.cursor)), 0) / 2)
+}
+
+// Keep makes a change after which items may have other heights. The selected item stays on its row
+// of the screen if it can: the rows of items above it may come later than those of the item itself.
+func (l *List) Keep(change func()) {
+	row := l.starts()
+	change()
+	if l.count > 0 {
+		l.cursor = l.shown(l.cursor)
+		l.place(min(row, l.height-1))
+		l.Reveal()
+	}
+}
+
+// place scrolls so that the selected item begins on a row of the screen, or above it if the row is
+// negative. Nothing is left empty below the last item.
+func (l *List) place(row int) {
+	l.top, l.skip = l.cursor, min(max(-row, 0), max(len(l.rows(l.cursor))-1, 0))
+	l.up(row)
 	used := -l.skip
 	for i := l.top; i < l.count && used < l.height; i++ {
 		used += len(l.rows(i))
 	}
-	l.up(l.height - used) // nothing is left empty below the last item
+	l.up(l.height - used)
 }
 
 // Reveal scrolls as little as needed to show the selected item, or its beginning. Call it when
-// items have changed their heights.
+// the selected item has changed its height.
 func (l *List) Reveal() {
 	if l.count == 0 {
 		return

@@ -48,7 +48,7 @@ func TestScreenIsAPartOfTheWhole(t *testing.T) {
 		l.SetHeight(height)
 		for range rapid.IntRange(1, 30).Draw(t, "steps") {
 			selects := false
-			switch rapid.IntRange(0, 9).Draw(t, "step") {
+			switch rapid.IntRange(0, 10).Draw(t, "step") {
 			case 0:
 				l.Move(1)
 			case 1:
@@ -71,6 +71,12 @@ func TestScreenIsAPartOfTheWhole(t *testing.T) {
 				selects = true
 			case 9:
 				l.SelectRow(rapid.IntRange(0, 60).Draw(t, "item"), rapid.IntRange(0, 12).Draw(t, "row"))
+			case 10:
+				l.Keep(func() {
+					for i := range x.heights {
+						x.heights[i] = rapid.IntRange(min(i, 1)^1, 12).Draw(t, "height now")
+					}
+				})
 			}
 			check(t, l, x, height, selects)
 		}
@@ -157,6 +163,29 @@ func TestItemsBeforeTheScreen(t *testing.T) {
 	after, _ := l.View()
 	if l.Cursor() != 17 || l.Count() != 27 || before[0] != "6.0" || after[0] != "13.0" {
 		t.Errorf("cursor %d of %d, %v became %v", l.Cursor(), l.Count(), before, after)
+	}
+}
+
+// TestLateRowsAboveKeepTheSelectedItem gives the items of a list their heights in any order, as
+// pages of a long conversation come.
+func TestLateRowsAboveKeepTheSelectedItem(t *testing.T) {
+	t.Parallel()
+	x := &items{heights: slices.Repeat([]int{1}, 40)}
+	l := list.New(x.draw)
+	l.SetCount(40)
+	l.SetHeight(9)
+	l.Centre(20)
+	_, before := l.View()
+	for _, part := range [][2]int{{20, 40}, {0, 20}} {
+		l.Keep(func() {
+			for i := part[0]; i < part[1]; i++ {
+				x.heights[i] = 3
+			}
+		})
+		rows, now := l.View()
+		if now != before || !slices.Contains(rows, "21.0") {
+			t.Errorf("item 20 moved from row %d to %d: %v", before, now, rows)
+		}
 	}
 }
 
