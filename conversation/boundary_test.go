@@ -554,7 +554,7 @@ func TestStrangeChains(t *testing.T) {
 	wantError(t, err, session.ErrCorrupt)
 }
 
-// What is copied again and again keeps its id.
+// A message keeps its id however often it is copied.
 func TestCopiesOfCopies(t *testing.T) {
 	t.Parallel()
 	m := newManager(t, "", 1)

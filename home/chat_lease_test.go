@@ -102,7 +102,7 @@ func TestAChatHoldsTheConversationThatItBranches(t *testing.T) {
 	}
 }
 
-// What another program has added can be gone back to.
+// A chat can go back to an entry that another program added.
 func TestAChatBranchesToWhatOthersAdded(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)

@@ -10,9 +10,9 @@
 //	defer h.Close()
 //	list, err := h.Sessions.List(ctx, home.ListRequest{Agent: "claude-code", Limit: 10})
 //
-// What a home is kept in is not part of this package, and neither is what is large: directories,
-// memory, PostgreSQL, SQLite for the index, the formats of other agents, exact counters of tokens,
-// pages, MCP. One import brings all of it:
+// This package does not contain the kinds of stores (directories, memory, PostgreSQL), nor its
+// large parts: SQLite for the index, the formats of other agents, exact counters of tokens, pages,
+// MCP. One import adds all of them:
 //
 //	import _ "github.com/coppice-dev/coppice/home/all"
 //

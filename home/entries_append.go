@@ -459,11 +459,7 @@ func (h *Home) checkEntry(ctx context.Context, c *Conversation, leaf string, e *
 
 // peekPath returns the path to an entry without the content of blobs.
 func peekPath(s *session.Session, id string) ([]session.Entry, error) {
-	shape, err := s.Shape()
-	if err != nil {
-		return nil, err
-	}
-	path, err := shape.PathTo(id)
+	shape, path, err := pathIn(s, id)
 	if err != nil {
 		return nil, err
 	}

@@ -130,19 +130,22 @@ func pathOf(c *Conversation, given string) (id string, path []string, err error)
 
 // pathIDs returns the ids of the entries from the root to one.
 func pathIDs(s *session.Session, id string) ([]string, error) {
-	shape, err := s.Shape()
-	if err != nil {
-		return nil, err
-	}
-	path, err := shape.PathTo(id)
-	if err != nil {
-		return nil, err
-	}
+	shape, path, err := pathIn(s, id)
 	var ids []string
 	for _, n := range path {
 		ids = append(ids, shape.ID(n))
 	}
-	return ids, nil
+	return ids, err
+}
+
+// pathIn returns the tree of a session, and the path in it from the root to an entry.
+func pathIn(s *session.Session, id string) (*session.Shape, []int32, error) {
+	shape, err := s.Shape()
+	if err != nil {
+		return nil, nil, err
+	}
+	path, err := shape.PathTo(id)
+	return shape, path, err
 }
 
 // readOnly reads what only one path has, but for what both sessions say.

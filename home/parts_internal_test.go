@@ -58,8 +58,8 @@ func TestWithoutParts(t *testing.T) {
 	}
 }
 
-// A program may have a kind of its own, and its own kind of what is there already. Not parallel: it
-// changes what the program has.
+// A program may register a kind of store of its own, and replace one that is registered. Not
+// parallel: it changes what the whole program has registered.
 func TestOwnKindOfStore(t *testing.T) {
 	had := parts
 	t.Cleanup(func() { parts = had })

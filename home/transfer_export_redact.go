@@ -96,11 +96,7 @@ func graftGaps(to, from *session.Session, id string, at time.Time) (bool, error)
 	if has, err := to.Has(id); has || err != nil {
 		return has, err
 	}
-	shape, err := from.Shape()
-	if err != nil {
-		return false, err
-	}
-	path, err := shape.PathTo(id)
+	shape, path, err := pathIn(from, id)
 	if err != nil {
 		return false, err
 	}

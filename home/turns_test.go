@@ -582,7 +582,7 @@ func TestATurnIsStoppedAndSteered(t *testing.T) {
 }
 
 // Whoever knows the conversation hears and steers the turn of a chat, and decides about its calls.
-// What is allowed holds as long as the chat.
+// A permission lasts as long as the chat.
 func TestTheTurnsOfAChatAreThoseOfItsHome(t *testing.T) {
 	t.Parallel()
 	h, dir := newHouse(t), t.TempDir()

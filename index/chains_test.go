@@ -208,8 +208,8 @@ func TestChainWithoutALink(t *testing.T) {
 	}
 }
 
-// What comes before the marker of a continuation was copied: it counts where it was said, and was paid
-// for there. The marker counts even if its rest is lost, or if it comes in a later transaction.
+// Entries before the marker of a continuation are copies: they count, and were paid for, where they
+// were said. The marker counts even if its rest is lost, or if it comes in a later transaction.
 func TestCopiesCountOnce(t *testing.T) {
 	t.Parallel()
 	prompt, lost := said("prompt", "null", "system"), `"type":"message","id":"prompt","parent_id":null,"timestamp":"2026-03-14T12:00:00Z","message":{"content":[#`
@@ -253,8 +253,8 @@ func TestCopiesCountOnce(t *testing.T) {
 	}
 }
 
-// What an earlier session is given late counts there, and no longer in a later one that has it. A name
-// that was copied is older than what the conversation was called since.
+// Entries that an earlier session gets late count there, and no longer in a later session that has
+// copies of them. A copied name is older than any name that the conversation got since.
 func TestEarlierSessionGrows(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

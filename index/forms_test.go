@@ -233,7 +233,7 @@ func TestActivityDatesASession(t *testing.T) {
 	}
 }
 
-// What is said about an unknown filter has filters as they would be typed.
+// The advice about an unknown filter names filters as people type them.
 func TestUnknownFiltersAreSaidAsTheyAreTyped(t *testing.T) {
 	t.Parallel()
 	near := index.Unknown{Filter: "tag", Value: "gadren", DidYouMean: []string{"garden", "big garden"}}

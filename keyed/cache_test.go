@@ -124,7 +124,7 @@ func TestALineThatIsTooLong(t *testing.T) {
 	m.sees("u1", "u2")
 }
 
-// A session that somebody removes while it is open begins anew.
+// A session that somebody removes while it is open starts over.
 func TestARemovedSession(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

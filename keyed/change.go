@@ -65,7 +65,7 @@ func replacement(entries []session.Entry) func(v view) (from int, all bool, foll
 }
 
 // truncation keeps the last messages, in a rewrite, counted from the end of the view that the
-// caller saw: what came since stays, too.
+// caller saw: later messages stay, too.
 func truncation(keepLast int, seen view) func(v view) (from int, all bool, follow []session.Entry) {
 	end := seen.last()
 	after := len(seen.items) - seen.index(end) // how many items it had from there on
@@ -89,9 +89,9 @@ type cut struct {
 	follow  []session.Entry
 }
 
-// apply returns the view after the cut, and the entries that make it so. If the session's
-// context can be what is wanted with a compaction, that is one; otherwise the conversation
-// begins anew beside the old one, with copies of what is kept.
+// apply returns the view after the cut, and the entries that make it. A compaction is enough if
+// it leaves the right messages in the session's context. Otherwise a new history starts beside
+// the old one, with copies of the messages that stay.
 func (c *cut) apply(v view) (view, []session.Entry) {
 	next := view{summary: c.summary, cleared: v.openBefore(c.from, c.follow), updated: c.at}
 	first, fits := v.firstKept(c.from)
@@ -175,7 +175,7 @@ func batch(entries []session.Entry, before string) []session.Entry {
 	entries = slices.Clone(entries)
 	for i := range entries {
 		mark := marksOf(entries[i].Extra)
-		mark.Before, mark.Last, mark.Anew = before, entries[len(entries)-1].ID, entries[0].Leaf != nil
+		mark.Before, mark.Last, mark.Restart = before, entries[len(entries)-1].ID, entries[0].Leaf != nil
 		entries[i].Extra = mark.fields()
 	}
 	return entries

@@ -146,12 +146,12 @@ type marks struct {
 	OpenCalls []string `json:"open_calls,omitempty"`
 	// Again marks messages that were said before and are only recorded again.
 	Again bool `json:"again,omitempty"`
-	// Last is the last of several entries that count together or not at all; Before is the
-	// entry that the conversation ended with before them; Anew says that they do not follow it
-	// but begin anew. If some of them are missing, a crash has cut them short: see cutShort.
-	Last   string `json:"last,omitempty"`
-	Before string `json:"before,omitempty"`
-	Anew   bool   `json:"anew,omitempty"`
+	// Last is the last of several entries that count together or not at all. Before is the last
+	// entry of the conversation before them. Restart says that they start a new history instead
+	// of following it. If some of them are missing, a crash has cut them short: see cutShort.
+	Last    string `json:"last,omitempty"`
+	Before  string `json:"before,omitempty"`
+	Restart bool   `json:"restart,omitempty"`
 }
 
 func (m marks) fields() session.Fields {

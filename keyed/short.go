@@ -34,7 +34,7 @@ func cutShort(s *session.Session, leaf string) (before string, short bool, err e
 				return "", false, err
 			}
 		case marksOf(e.Extra).Last != mark.Last: // it should be what they were written after
-			return mark.Before, mark.Anew || e.ID != mark.Before, nil
+			return mark.Before, mark.Restart || e.ID != mark.Before, nil
 		}
 	}
 	if mark.Last != "" {

@@ -41,7 +41,7 @@ func rawChain(t *testing.T, s0, s1 [][4]string) *memory.Store {
 	return st
 }
 
-// What the end of a chain seems to be is not always what it is.
+// The apparent end of a chain is not always its end.
 func TestChainsWhoseEndMisleads(t *testing.T) {
 	t.Parallel()
 	id := func(n int) string { return fmt.Sprintf("00000000-0000-7000-8000-%012d", n) }

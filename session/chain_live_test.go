@@ -420,7 +420,7 @@ func TestWhatAContinuationIsAboutIsThere(t *testing.T) {
 	}
 }
 
-// A follower of a conversation also gets what is said in the sessions that continue it, each entry once.
+// Following a conversation also yields the entries of the sessions that continue it, each of them once.
 func TestAChainIsFollowed(t *testing.T) {
 	t.Parallel()
 	st := chainOf(t, []string{"s:a/be_kind", "u:b/one"})

@@ -18,7 +18,7 @@ func (s *Session) GetContext() ([]Entry, error) {
 
 // GetTree returns the whole session as a tree of its entries, with their labels, one node for each
 // root. Entries of type TypeLeaf, which only move the leaf, are left out unless they have children.
-// What cannot be read has the type TypeGap.
+// An unreadable entry has the type TypeGap.
 func (s *Session) GetTree() ([]TreeNode, error) {
 	nodes, err := s.snapshot()
 	if err != nil {

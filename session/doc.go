@@ -65,7 +65,7 @@
 // There are five ways to read:
 //
 //	Entry    one entry
-//	Path     from an entry back to its root, as far as you want
+//	Path     from an entry back to its root, until you stop
 //	Entries  all of them, in the order of the log
 //	Peek     some of them, without the content that is kept in blobs
 //	Shape    the tree without the entries: which there are, and what follows what

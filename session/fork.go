@@ -130,7 +130,7 @@ func (s *Session) lineForCopy(n node, line []byte) []byte {
 	if n.kind != kindCompaction {
 		return line
 	}
-	// What the compaction keeps is about its own session.
+	// The state that a compaction keeps is about its own session.
 	e, err := decodeEntry(bytes.Clone(line))
 	if err != nil || e.Compaction.State == nil || e.Compaction.State.Kept == nil {
 		return line

@@ -263,7 +263,7 @@ func TestChainHasAllBranches(t *testing.T) {
 	}
 }
 
-// What has the id of an earlier entry is a copy only where a session begins.
+// An entry with the id of an earlier one is a copy only where a session begins.
 func TestCopiesOnlyAtTheBeginningOfAContinuation(t *testing.T) {
 	t.Parallel()
 	st := chainOf(t, []string{"u:a/one", "u:b/two"}, []string{"u:b/two", "m:m/mark", "u:c/three", "m:m2/mark2", "u:d/four", "u:a/other"})

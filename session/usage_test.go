@@ -49,7 +49,7 @@ func TestMicroUSD(t *testing.T) {
 	}
 }
 
-// What a continuation has copies of was paid for before, even if the rest of its marker is lost.
+// Entries that a continuation copied were paid for before, even if the rest of its marker is lost.
 func TestCopiesWerePaidForBefore(t *testing.T) {
 	t.Parallel()
 	const usage = `"usage":{"input":5,"output":2}`

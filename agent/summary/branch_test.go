@@ -95,7 +95,7 @@ func (unreadableBlobs) Get(context.Context, store.Ref) ([]byte, error) {
 	return nil, errors.New("the blob was read")
 }
 
-// What both branches have is not read, however much that is.
+// The part that both branches share is not read, however long it is.
 func TestAbandonedReadsOnlyTheContext(t *testing.T) {
 	t.Parallel()
 	created, err := session.Create(t.Context(), unreadable{memory.New(nil)}, session.Header{}, nil)

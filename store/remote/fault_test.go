@@ -403,7 +403,7 @@ func (l countedLog) Flush(ctx context.Context) error {
 	return l.Log.Flush(ctx)
 }
 
-// What a batch has created is durable, however lazily the store there was told to sync.
+// Logs created in a batch are durable, even if the store there syncs lazily.
 func TestABatchIsDurable(t *testing.T) {
 	t.Parallel()
 	served := &counted{Store: inMemory()}

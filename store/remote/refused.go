@@ -11,7 +11,7 @@ import (
 	"github.com/coppice-dev/coppice/store"
 )
 
-// What looks after a store as a whole is done where the store is.
+// Upkeep of a whole store is done where the store is.
 
 func (s *Store) refuse(op string) error {
 	return &store.Error{

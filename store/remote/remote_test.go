@@ -81,7 +81,7 @@ func (b bothBlobs) Collect(ctx context.Context, refs ...store.Ref) (*store.Colle
 	return b.there.Collect(ctx, refs...)
 }
 
-// Whatever is done to the store where it is, those who use it from elsewhere see the contract kept.
+// The contract holds for those who use a store from elsewhere, whatever happens where it is.
 func checkContract(t *testing.T, newStore func() store.Store) {
 	storetest.Run(t, func(t *testing.T) store.Store {
 		served := newStore()
@@ -101,7 +101,7 @@ func TestOverFiles(t *testing.T) {
 	checkContract(t, func() store.Store { return inFiles(t) })
 }
 
-// What looks after a store as a whole is refused: it is done where the store is.
+// Upkeep of a whole store is refused: it is done where the store is.
 func TestLookingAfterTheStoreIsRefused(t *testing.T) {
 	t.Parallel()
 	st, ctx := open(t, serve(t, inMemory())), t.Context()

@@ -2,8 +2,8 @@
 // returns the store that a Handler offers.
 //
 // It has what a session needs: logs, blobs and notes, for which it keeps the contract of package
-// store. What looks after a store as a whole (the trash, parts, deleting blobs) is done where the
-// store is, by the operations of a home: here it is refused with errors.ErrUnsupported.
+// store. Upkeep of the whole store (the trash, parts, deleting blobs) is done where the store is, by
+// the operations of a home: here it is refused with errors.ErrUnsupported.
 //
 // # The wire
 //

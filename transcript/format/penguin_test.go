@@ -341,7 +341,7 @@ func TestPenguinCopiesAreTheirOriginals(t *testing.T) {
 	}
 }
 
-// What Penguin wrote as a chain comes back as it was.
+// A chain that Penguin wrote comes back unchanged.
 func TestPenguinChainRoundTrip(t *testing.T) {
 	t.Parallel()
 	for _, path := range penguinChain(t) {
@@ -362,7 +362,7 @@ func TestPenguinChainRoundTrip(t *testing.T) {
 	}
 }
 
-// What a session was given by the one before it is in the conversation once.
+// Entries that a session got from the one before it are in the conversation once.
 func TestPenguinChainIsOneConversation(t *testing.T) {
 	t.Parallel()
 	st := memory.New(nil)

@@ -123,7 +123,7 @@ func lineOf(digit string) string {
 	return `{"type":"message","id":"m","message":{"role":"tool","parts":[{"blob":"sha256:` + strings.Repeat(digit, 32) + `"}]}}` + "\n"
 }
 
-// What the backup has of a blob stays if the home's copy is damaged or gone.
+// The backup keeps its copy of a blob if the home's copy is damaged or gone.
 func TestBackupKeepsWhatTheHomeLost(t *testing.T) {
 	t.Parallel()
 	for _, to := range targets {
@@ -441,7 +441,7 @@ func TestBackupKeepsTheBetterVersion(t *testing.T) {
 				!slices.ContainsFunc(found, func(q store.Quarantined) bool { return got[".coppice/quarantine/"+q.ID] == cut && q.Name == "plain1" }) {
 				t.Errorf("%s: in quarantine are %+v, %v", to, found, err)
 			}
-			// What was mended in the home is the session again.
+			// After a repair, the backup takes the home's version again.
 			w.must(w.disk.Remove("/home/.coppice/archive/plain1.jsonl.zst"))
 			w.write("/home/plain1.jsonl", strings.Join(strings.SplitAfter(good, "\n")[:2], ""))
 			if r := w.backup(to); len(r.Older) > 0 {

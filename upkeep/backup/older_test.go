@@ -76,7 +76,7 @@ func (w *world) restore(from string) {
 	w.must(err)
 }
 
-// What is behind the damage in an archive counts, as a store reads it.
+// The lines after the damage in an archive count: a store reads them, too.
 func TestBackupLooksBehindDamage(t *testing.T) {
 	t.Parallel()
 	for _, to := range targets {

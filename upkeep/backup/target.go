@@ -302,7 +302,8 @@ func (t *target) sweep() error {
 	return err
 }
 
-// close deletes what was put in vain, where possible: the next backup does the rest.
+// close ends the backup. It deletes the files that no backup needs, if it can; the next one deletes the
+// rest.
 func (t *target) close() error {
 	_ = t.later.wait()
 	err := removeAll(t.fs, filepath.Join(t.dir, incomingName))
