@@ -7,7 +7,7 @@
 //	defer h.Close()
 //	list, err := h.Sessions.List(ctx, home.ListRequest{Limit: 10})
 //
-// It links neither SQLite nor PostgreSQL: what needs them is done by the server.
+// It links neither SQLite nor PostgreSQL: the server does the work that needs them.
 //
 // It is a home.Home like any other, so every program that uses one can use it. The server
 // performs the operations. Conversations, chats, and operations that read or write files (an

@@ -273,8 +273,8 @@ func TestAChatElsewhereIsAskedHere(t *testing.T) {
 	}
 }
 
-// A file is imported although something is redacted there meanwhile, and has nothing of that
-// afterwards, wherever it came from.
+// A redaction on the server while a file is imported does not stop the import, and the imported
+// session has nothing of what was redacted, wherever it came from.
 func TestRedactedThereDuringAnImport(t *testing.T) {
 	t.Parallel()
 	there, at := serveAgain(t, home.Admin)
@@ -330,7 +330,7 @@ func TestRedactedThereDuringAnImport(t *testing.T) {
 	}
 }
 
-// secret looks like one, and was never taken out of anything.
+// secret looks like a secret, but was never redacted.
 const secret = "ghp_0aB9xQ2mWvT7Lr4Ek1Zs8Yp3Nd6Hc5Jf2GuX"
 
 // A wrong token is refused, and appears nowhere.

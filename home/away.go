@@ -93,7 +93,7 @@ func (a away) perform(ctx context.Context, name string, request any, send func(a
 	return result, err
 }
 
-// changes learns only what is appended.
+// changes only notices appends.
 func (a away) changes(ctx context.Context, changed func()) error {
 	_, err := a.Entries.Follow(ctx, FollowRequest{}, func(Arrival) error { changed(); return nil })
 	return err

@@ -16,8 +16,8 @@
 //
 //	import _ "github.com/coppice-dev/coppice/home/all"
 //
-// A program that uses homes on other machines (package client) does without. Package home/local
-// brings directories and memory alone; see Parts.
+// A program that only uses homes on other machines (package client) needs none of it. Package
+// home/local adds only directories and memory; see Parts.
 //
 // Operations come in groups: Sessions, Entries, Search, Transfer, Upkeep and Turns. Each is a
 // method of one shape, and each request, result and event is plain data with JSON names:

@@ -119,8 +119,8 @@ func saidByBoth(a, b *session.Session) (func(session.Entry) bool, error) {
 	return said, errors.Join(errA, errB, remarkErrA, remarkErrB, labelErrA, labelErrB)
 }
 
-// pathOf returns the ids of the path to the entry that a person named. Most of a long path is
-// shared, so none of it is read yet.
+// pathOf returns the ids of the path to the entry that a person named. It reads none of the
+// entries: most of two long paths is shared.
 func pathOf(c *Conversation, given string) (id string, path []string, err error) {
 	if id, err = c.Resolve(given); err == nil {
 		path, err = pathIDs(c.Session, id)

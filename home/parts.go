@@ -53,13 +53,13 @@ type IndexFiles struct {
 
 // StoreKind is a kind of store that a home can be in.
 type StoreKind struct {
-	// Schemes are those of its URLs. Directories are of the kind with file, and a home that is
-	// only in memory is of the one with mem.
+	// Schemes are the schemes of its URLs. The kind with the scheme file is that of directories, and
+	// the kind with mem is that of homes in memory.
 	Schemes []string
 	// Open opens a store. where is its directory or its URL.
 	Open func(ctx context.Context, where string, o StoreOptions) (store.Store, error)
-	// Waits says that appends wait for a disk as StoreOptions.Sync says. A store of such a kind
-	// is opened a second time for an import, which need not wait.
+	// Waits says that appends wait for the disk, as StoreOptions.Sync says. An import opens such a
+	// store a second time, without waiting.
 	Waits bool
 	// Room, if it is not nil, opens the room that a store has for an index. It returns nil if
 	// that was made by another version of the program, or not at all.

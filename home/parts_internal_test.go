@@ -13,9 +13,9 @@ import (
 	"github.com/coppice-dev/coppice/store/memory"
 )
 
-// A program that only has homes in directories and in memory keeps sessions and reads them. What
-// needs a part says which one is missing and how to get it. Not parallel: it changes what the
-// program has.
+// A program with home/local alone can write and read sessions. An operation that needs another part
+// says which one is missing and how to get it. Not parallel: it changes what the whole program has
+// registered.
 func TestWithoutParts(t *testing.T) {
 	had := parts
 	parts = Parts{}

@@ -48,7 +48,7 @@ type ShelfResult struct {
 // maxGrouped is how many conversations are grouped by project: each request reads that many.
 const maxGrouped = 1000
 
-// Shelf returns rows of the list that somebody scrolls through. The pinned conversations come
+// Shelf returns rows of the list that people scroll through. The pinned conversations come
 // first. Forks and subagents are below the conversation that they came from, which `sessions.list`
 // has by `parent`; but if only subagents pass the filter, they are the rows.
 func (s *Sessions) Shelf(ctx context.Context, r ShelfRequest) (*ShelfResult, error) {
@@ -78,8 +78,9 @@ func (s *Sessions) shelf(ctx context.Context, r ShelfRequest) (*ShelfResult, err
 	if err = f.read(ctx); err != nil {
 		return nil, err
 	}
-	for i := range f.result.Rows {
-		if row := &f.result.Rows[i]; r.Cost {
+	if r.Cost {
+		for i := range f.result.Rows {
+			row := &f.result.Rows[i]
 			if row.Cost, err = spent(ctx, f.ix, row.ID); err != nil {
 				return nil, err
 			}
@@ -88,8 +89,8 @@ func (s *Sessions) shelf(ctx context.Context, r ShelfRequest) (*ShelfResult, err
 	return &f.result, nil
 }
 
-// shelfIndex returns the index: as it is if that is enough, and if it has had all sessions at some
-// time.
+// shelfIndex returns the index. With asIs, it does not bring the index up to date, unless that was
+// never complete.
 func (h *Home) shelfIndex(ctx context.Context, asIs bool) (*index.Index, error) {
 	if asIs {
 		if ix, err := h.openedIndex(ctx); err == nil && ix.IsComplete(ctx) {
@@ -181,8 +182,8 @@ func (f *shelf) add(group string, list []index.Session) {
 	}
 }
 
-// projects puts the latest conversations of a project together: the project with the first of them
-// comes first.
+// projects groups the latest conversations by project, in the order of the first conversation of
+// each.
 func (f *shelf) projects(ctx context.Context) error {
 	list, err := f.list(ctx, nil, 0, maxGrouped+1)
 	if err != nil {
@@ -220,7 +221,7 @@ func (f *shelf) projects(ctx context.Context) error {
 	return nil
 }
 
-// dayOf returns the day of a time; of those that are long ago the month says enough.
+// dayOf returns the name of the day of a time, or of its month if that day is more than a week ago.
 func dayOf(at, now time.Time) string {
 	at = at.In(now.Location())
 	day := func(t time.Time) string { return t.Format(time.DateOnly) }

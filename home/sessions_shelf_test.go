@@ -63,11 +63,7 @@ func shelfHome(t *testing.T, shelved []onShelf) *home.Home {
 	if err := st.Close(); err != nil {
 		t.Fatal(err)
 	}
-	h, err := home.Open(t.Context(), dir, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = h.Close() })
+	h := (&house{T: t, dir: dir}).open(&home.Options{})
 	for _, one := range shelved {
 		if _, err := h.Sessions.Pin(t.Context(), home.PinRequest{Session: one.name, Pinned: one.pinned}); err != nil {
 			t.Fatal(err)
@@ -76,7 +72,7 @@ func shelfHome(t *testing.T, shelved []onShelf) *home.Home {
 	return h
 }
 
-// TestShelf says which rows each request has, with their groups, and how many there are.
+// TestShelf checks the rows of each request, their groups, and how many there are.
 func TestShelf(t *testing.T) {
 	t.Parallel()
 	h := shelfHome(t, shelved)
@@ -145,7 +141,7 @@ func shelfText(r *home.ShelfResult) string {
 	return text
 }
 
-// TestShelfTellsProjectsFromOtherGroups that are called like them.
+// TestShelfTellsProjectsFromOtherGroups with the same name.
 func TestShelfTellsProjectsFromOtherGroups(t *testing.T) {
 	t.Parallel()
 	h := shelfHome(t, []onShelf{
@@ -204,7 +200,7 @@ func TestShelfGroupsTheLatest(t *testing.T) {
 	}
 }
 
-// A shelf as it is says what was known when the index was last brought up to date.
+// With AsIs, the shelf is as old as the index.
 func TestShelfAsItIs(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

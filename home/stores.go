@@ -216,7 +216,7 @@ func (s *Settings) own(ctx context.Context) (store.Store, error) {
 	return scratch(ctx, "")
 }
 
-// storeIn opens the store that a directory is, or returns nil if nothing was written to one there.
+// storeIn opens the store in a directory, or returns nil if there is none or nothing was written to it.
 func storeIn(ctx context.Context, dir string) store.Store {
 	k := kindOf(inFiles)
 	if k == nil {

@@ -19,8 +19,8 @@ type BackupRequest struct {
 }
 
 // BackupResult is what was backed up. If some files could not be read, the backup kept an older
-// version of some, or could not because the list of what was redacted is damaged, the error is
-// ErrPartial.
+// version of some, or could not do that because the list of what was redacted is damaged, the error
+// is ErrPartial.
 type BackupResult struct {
 	Path string `json:"path"`
 	backup.Result

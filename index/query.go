@@ -296,8 +296,8 @@ func (p *parser) word() string {
 	return rest[:end]
 }
 
-// endsWord reports whether a character ends a word: only in quotation marks can a value have it, and a
-// quotation mark not even there.
+// endsWord reports whether a character ends a word. A value can have such a character only in
+// quotation marks, and cannot have a quotation mark at all.
 func endsWord(r rune) bool { return unicode.IsSpace(r) || r == '(' || r == ')' || r == '"' }
 
 // term turns a text into a term, or returns nil if it has nothing to search for.

@@ -88,7 +88,7 @@ func (s *search) nearest(word string) (words []string, err error) {
 	return words, err
 }
 
-// finds reports whether a query finds something. One that would be too long finds nothing.
+// finds reports whether a query finds anything. A query that is too long finds nothing.
 func (s *search) finds(query string) (bool, error) {
 	q, err := parseQuery(query, time.Now())
 	if err != nil {

@@ -126,8 +126,8 @@ func BenchmarkGetHistory(b *testing.B) {
 	}
 }
 
-// BenchmarkSummarise cuts an ever longer conversation before an answer, whose question a
-// compaction would keep.
+// BenchmarkSummarise truncates a growing conversation so that it begins with an answer. A compaction
+// would keep the question as well, so the history starts over.
 func BenchmarkSummarise(b *testing.B) {
 	m := open(b, keyed.Options{})
 	b.ReportAllocs()

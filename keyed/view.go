@@ -217,9 +217,9 @@ func (v view) firstKept(from int) (id string, ok bool) {
 	return "", true
 }
 
-// staysAt reports whether an item stays in the session's context although a compaction lets
-// the view go from a later item on, and more entries follow. It does if it is a system
-// message, or if it began the turn that is cut.
+// staysAt reports whether an item stays in the session's context after a compaction that keeps the
+// items from a later one on. A system message stays, and so does the message that began the turn
+// that is cut.
 func (v view) staysAt(at, from int, follow []session.Entry) bool {
 	if it := &v.items[at]; it.isSystem() {
 		return true
@@ -276,9 +276,9 @@ func (v view) overlap(history [][]Message) (from, shared int) {
 	return len(v.items), 0
 }
 
-// startsWith returns how many entries of a history have the messages of items, or 0 if it does
-// not begin with those or they end within an entry. The entries need not be the same: others
-// may have recorded several results in one.
+// startsWith returns how many entries at the beginning of a history have the messages of items: 0
+// if it begins otherwise, or if the items end within an entry. The items may come from other
+// entries: another program may have recorded several results in one.
 func startsWith(history [][]Message, items []item) (shared int) {
 	var rest []Message // of the last shared entry
 	for i := range items {

@@ -83,8 +83,8 @@ func TestTheStoreBringsNothingBack(t *testing.T) {
 	}
 }
 
-// TestTheStoreRefusesAsOthersDo: whoever may not do something, or asks for what there is not, gets a
-// problem with a kind, as everywhere on the server.
+// TestTheStoreRefusesAsOthersDo: a request that is not allowed, or that asks for something that does
+// not exist, is answered by a problem with a kind, as everywhere on the server.
 func TestTheStoreRefusesAsOthersDo(t *testing.T) {
 	t.Parallel()
 	s := serve(t, func(o *server.Options) { o.Authorize = allowed })

@@ -387,7 +387,7 @@ func TestLostContinuation(t *testing.T) {
 	says("one two three four")
 }
 
-// far is a store on another machine, whose trash cannot be seen from here.
+// far is a store on another machine: its trash is not accessible from here.
 type far struct{ store.Store }
 
 func (f far) Trash() store.Trash { return unseen{} }
@@ -396,8 +396,8 @@ type unseen struct{ store.Trash }
 
 func (unseen) List(context.Context) ([]store.Trashed, error) { return nil, errors.ErrUnsupported }
 
-// Without a look into the trash, a continuation that was removed may still be on its way, but not
-// for long.
+// If the trash is not accessible, a missing continuation could be one that is about to be created.
+// Nobody waits long for it.
 func TestContinuationThatIsRemovedElsewhere(t *testing.T) {
 	t.Parallel()
 	at := time.Now()

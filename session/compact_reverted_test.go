@@ -7,8 +7,8 @@ import (
 	"github.com/coppice-dev/coppice/store/memory"
 )
 
-// A compaction that keeps more than the one before it does not bring back an edit that was taken back
-// earlier than what that one keeps.
+// A compaction may keep more than the one before it. That does not bring back an edit that was
+// reverted before the entries that the earlier compaction kept.
 func TestCompactionThatKeepsMoreKnowsOlderReverts(t *testing.T) {
 	t.Parallel()
 	st := memory.New(nil)
@@ -28,7 +28,7 @@ func TestCompactionThatKeepsMoreKnowsOlderReverts(t *testing.T) {
 		for _, s := range []*session.Session{s, open} {
 			c := mustGet(s.Context(session.ContextOptions{}))(t)
 			if said := session.TextOf(c.Entries[0].Message.Content); said != "be kind" {
-				t.Errorf("kept from %q on, the model is told %q", first, said)
+				t.Errorf("after a compaction that keeps entries from %s, the system message is %q", first, said)
 			}
 		}
 		mustDo(t, open.Close())

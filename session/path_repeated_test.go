@@ -8,8 +8,8 @@ import (
 	"github.com/coppice-dev/coppice/store/memory"
 )
 
-// The path from the root is the one of the tree, also if a later line repeats the id of an entry and
-// nothing has read the whole log before.
+// Forward follows the tree even if a later line repeats the id of an entry and the whole log was
+// not read before.
 func TestForwardGoesPastRepeatedIDs(t *testing.T) {
 	t.Parallel()
 	st := memory.New(nil)

@@ -67,8 +67,8 @@ func TestWalkingKeepsNothing(t *testing.T) {
 	walk()
 }
 
-// A shape is of one moment. If the log was read again since and entries have other numbers now, it
-// does not take one entry for another.
+// A shape shows the tree at one moment. If the log was read again since and the numbers of entries
+// have changed, the shape does not confuse one entry with another.
 func TestShapeOfAnEarlierTree(t *testing.T) {
 	t.Parallel()
 	s, err := Create(t.Context(), memory.New(nil), Header{}, nil)

@@ -63,7 +63,7 @@ func (t *target) leadsTo(id string) (bool, error) {
 	return t.isBefore(t.base, id)
 }
 
-// isBefore reports whether an entry is on the path to another one.
+// isBefore reports whether an entry is on the path to another.
 func (t *target) isBefore(id, other string) (bool, error) {
 	shape, err := t.s.Shape()
 	if err != nil {

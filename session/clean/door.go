@@ -19,7 +19,7 @@ type Door struct {
 	st store.Store
 }
 
-// unchecked is the part of a store that brings nothing in, so it needs no check.
+// unchecked is the part of a store that adds no content, so it needs no check.
 type unchecked interface {
 	store.Lister
 	Stat(ctx context.Context, name string) (store.Stat, error)

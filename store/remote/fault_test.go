@@ -418,8 +418,8 @@ func TestABatchIsDurable(t *testing.T) {
 	}
 }
 
-// A client that is alive and never lets go does not keep others out for ever. It takes again what
-// it still needs.
+// A client that never releases a lease does not keep others out for ever, even while it is alive. It
+// takes the lease again if it still needs it.
 func TestALeaseHasALife(t *testing.T) {
 	t.Parallel()
 	served := &counted{Store: inMemory()}

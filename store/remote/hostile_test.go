@@ -48,7 +48,7 @@ func TestErrorsCross(t *testing.T) {
 	}
 }
 
-// No error says where the store is on the server.
+// No error reveals the path of the store on the server.
 func TestNoPathLeaks(t *testing.T) {
 	t.Parallel()
 	served := inFiles(t)

@@ -126,7 +126,7 @@ func (n notes) Write(ctx context.Context, name string, data []byte) error {
 	return n.change(ctx, "write note", request{Name: name}, data)
 }
 
-// WriteHint implements store.Notes. What has crossed a network may as well last.
+// WriteHint implements store.Notes. It writes the note for good: the network costs more than the disk.
 func (n notes) WriteHint(ctx context.Context, name string, data []byte) error {
 	return n.Write(ctx, name, data)
 }

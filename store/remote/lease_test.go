@@ -113,7 +113,7 @@ func holdAll(t *testing.T, st *remote.Store) {
 	t.Cleanup(func() { release() })
 }
 
-// A sign of life renews a lease. It does not take another one, which nobody would give back.
+// A sign of life renews a lease. It does not take another one, which nobody would release.
 func TestSignsOfLifeRenewALease(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -134,13 +134,13 @@ func TestSignsOfLifeRenewALease(t *testing.T) {
 	})
 }
 
-// unheard is an answer that never reaches its client.
+// unheard is a response that never reaches its client.
 type unheard struct{ *httptest.ResponseRecorder }
 
 func (unheard) Write([]byte) (int, error) { return 0, errors.New("connection reset") }
 
-// A client is alive even if it does not hear that its lease was renewed. If it does not hear that
-// one was granted, nobody would ever give that back.
+// If the answer to a renewal is lost, the lease stays: its client is alive. If the answer to a grant is
+// lost, the lease ends: its client would never release it.
 func TestALostAnswerEndsOnlyWhatItGranted(t *testing.T) {
 	t.Parallel()
 	served := inMemory()

@@ -54,7 +54,7 @@ func inFiles(t testing.TB) store.Store {
 	return st
 }
 
-// both is a store on another machine, and what looks after it there.
+// both is a store on another machine, with the store there for its upkeep.
 type both struct {
 	*remote.Store
 	there store.Store

@@ -392,7 +392,7 @@ func TestVerifyTellsWhatTheHomeLacked(t *testing.T) {
 	}
 }
 
-// damaged is a world with a backup, and then with a log whose archive was cut off.
+// damaged returns a world that was backed up and in which the archive of a log was cut off since.
 func damaged(t *testing.T, to string, more bool) (w *world, good string) {
 	t.Helper()
 	w = newWorld(t)

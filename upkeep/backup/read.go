@@ -122,7 +122,7 @@ func Verify(ctx context.Context, r VerifyRequest) (*Contents, error) {
 	return &v.Contents, nil
 }
 
-// text is what matters of the lines of a file.
+// text describes the lines of a file.
 type text struct {
 	good, bad int  // lines that can be read, and those that cannot
 	torn      bool // there is one without an end
@@ -134,8 +134,8 @@ type text struct {
 // isDamaged reports whether a log that is not being written to cannot be like that.
 func (t *text) isDamaged() bool { return t.good == 0 || t.bad > 0 || t.torn }
 
-// textOf reads the lines of a file, and looks in them for what a guard knows, which may be nil. What
-// a guard cannot look at as a whole may have anything.
+// textOf reads the lines of a file. A guard, which may be nil, looks in them for what was redacted.
+// What it cannot look at as a whole counts as secret.
 func textOf(below string, r io.Reader, guard *clean.Guard) *text {
 	t := &text{names: make(map[store.Ref]bool)}
 	err := file.KeptLines(below, r, func(line []byte, whole bool) error {

@@ -37,7 +37,12 @@ const (
 
 func newHome(t *testing.T) *home.Home {
 	t.Helper()
-	h, err := home.Open(t.Context(), t.TempDir(), &home.Options{Create: true})
+	return openHome(t, t.TempDir(), &home.Options{Create: true})
+}
+
+func openHome(t *testing.T, dir string, o *home.Options) *home.Home {
+	t.Helper()
+	h, err := home.Open(t.Context(), dir, o)
 	if err != nil {
 		t.Fatal(err)
 	}

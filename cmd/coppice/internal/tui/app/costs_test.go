@@ -8,7 +8,7 @@ import (
 	"github.com/coppice-dev/coppice/home"
 )
 
-// overheard is a home on another machine, whose questions are heard before they are answered.
+// overheard is a home on another machine; hear is called with each request before the answer.
 type overheard struct {
 	*home.Home
 	hear func(ctx context.Context, request any)
@@ -19,7 +19,7 @@ func (o overheard) Do(ctx context.Context, op *home.Operation, request any, send
 	return op.Call(ctx, o.Home, request, nil, send)
 }
 
-// overhear opens a home through something that hears what it is asked.
+// overhear opens a home as if it were on another machine, and calls hear with each request.
 func overhear(t *testing.T, h *home.Home, hear func(ctx context.Context, request any)) *home.Home {
 	t.Helper()
 	there, err := home.Away(t.Context(), h.Store(), overheard{h, hear}, nil)
@@ -30,8 +30,8 @@ func overhear(t *testing.T, h *home.Home, hear func(ctx context.Context, request
 	return there
 }
 
-// TestTheListChangesWhileCostsAreAsked changes the list between the question what the sessions on the
-// screen cost and the answer. The list is read again, and few questions are asked.
+// TestTheListChangesWhileCostsAreAsked changes the list while the costs of the sessions on the screen
+// are on their way. The list is read again, and few requests are made.
 func TestTheListChangesWhileCostsAreAsked(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -73,7 +73,7 @@ func TestTheListChangesWhileCostsAreAsked(t *testing.T) {
 	}
 }
 
-// TestCostsHoldNothingUp adds up the costs for ever. The list is live all the same.
+// TestCostsHoldNothingUp never finishes adding up the costs. The list is live all the same.
 func TestCostsHoldNothingUp(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)

@@ -32,11 +32,7 @@ func TestWhatOtherProgramsKeepIsSaid(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, err := home.Open(t.Context(), t.TempDir(), &home.Options{Create: true, Settings: settings})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = h.Close() })
+	h := openHome(t, t.TempDir(), &home.Options{Create: true, Settings: settings})
 	talk(t, h, "Garden", "Which trees?", "Hazel.")
 	d := drive(t, h, func(o *app.Options) { o.Discover = true })
 	d.sees("other agents have 1 conversation on this machine", ":import --all brings them in")

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Rows that were read say nothing about the pages that were asked for after them.
+// Rows that arrive do not affect pages that were asked for later.
 func TestAPageIsAskedForOnce(t *testing.T) {
 	t.Parallel()
 	p := newPages[int](10)

@@ -65,7 +65,7 @@ func TestSearchSaysWhatMayHaveBeenMeant(t *testing.T) {
 	}
 }
 
-// TestSearchReadsWhatIsOnTheScreen, and no more: a page costs as much as the search itself.
+// TestSearchReadsWhatIsOnTheScreen and nothing else: each page costs as much as the whole search.
 func TestSearchReadsWhatIsOnTheScreen(t *testing.T) {
 	t.Parallel()
 	var from atomic.Int64
@@ -232,11 +232,7 @@ func TestSubagentsAreListedIfThereIsNothingElse(t *testing.T) {
 	if err := st.Close(); err != nil {
 		t.Fatal(err)
 	}
-	h, err := home.Open(t.Context(), dir, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = h.Close() })
+	h := openHome(t, dir, nil)
 	d := drive(t, h)
 	d.sees("I am the lead", "1 session")
 	d.loses("I am the helper")

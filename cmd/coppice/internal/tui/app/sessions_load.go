@@ -149,7 +149,7 @@ func (s *sessions) loadChildren(id string) tea.Cmd {
 	})
 }
 
-// shelfCosts are sessions of which it was asked what they cost.
+// shelfCosts are sessions whose costs were asked for.
 type shelfCosts []*sessionRow
 
 // costsDue is the message that it is time to ask for costs.
@@ -171,8 +171,8 @@ func (s *sessions) askCosts() tea.Cmd {
 	})
 }
 
-// readCosts asks what the sessions on the screen cost, for each of them once. They are asked for by
-// their places, which may have changed since the list was read: then it is time to read it again.
+// readCosts asks what the sessions on the screen cost, once for each of them. It asks by their
+// places in the list. If those have changed since the list was read, it reads the list again.
 func (s *sessions) readCosts() tea.Cmd {
 	of := s.shelf
 	first, last := of.window(s.list.Window())

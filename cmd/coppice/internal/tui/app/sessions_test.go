@@ -42,12 +42,7 @@ func many(t *testing.T, n int) *home.Home {
 	if err := st.Close(); err != nil {
 		t.Fatal(err)
 	}
-	h, err := home.Open(t.Context(), dir, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = h.Close() })
-	return h
+	return openHome(t, dir, nil)
 }
 
 func TestAnEmptyHomeSaysWhatToDo(t *testing.T) {
@@ -118,7 +113,7 @@ func TestSearchAsYouType(t *testing.T) {
 	d.fits(columns, rows)
 }
 
-// TestAnswersThatAreOvertakenAreDropped groups twice, and hears the first answer last.
+// TestAnswersThatAreOvertakenAreDropped groups twice, and gets the first answer last.
 func TestAnswersThatAreOvertakenAreDropped(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)

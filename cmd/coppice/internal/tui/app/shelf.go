@@ -171,7 +171,7 @@ func (f *shelf) price(rows []*sessionRow) {
 	}
 }
 
-// unpriced returns the sessions of which it is not known what they cost, and was not asked either.
+// unpriced returns the sessions whose costs are neither known nor asked for.
 func (f *shelf) unpriced(first, last int) (rows []*sessionRow) {
 	for i := first; i <= last; i++ {
 		if row := f.at(i); row != nil && row.Cost == nil && !row.costAsked && !f.isSearch {

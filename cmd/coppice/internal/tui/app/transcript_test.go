@@ -329,11 +329,7 @@ func TestEnterGoesToASubagent(t *testing.T) {
 	if err := errors.Join(s.Close(), st.Close()); err != nil {
 		t.Fatal(err)
 	}
-	h, err := home.Open(t.Context(), dir, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = h.Close() })
+	h := openHome(t, dir, nil)
 	d := readTranscript(t, h, "Look around")
 	d.sees("→ Task Look left", "→ Task Look right", "↳ subagent: ")
 	d.press("enter")

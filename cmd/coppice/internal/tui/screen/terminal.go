@@ -119,8 +119,8 @@ func (t *Terminal) Lend(f func()) (lent bool, err error) {
 	return true, t.raw()
 }
 
-// stopReading makes sure that no key is waited for until start is called. Then there must be
-// other keys.
+// stopReading ends the waiting for keys and closes t.keys. The caller sets another reader, or nil, and
+// then calls start.
 func (t *Terminal) stopReading() (start func(), ok bool) {
 	t.lending.Lock()
 	t.stopping.Store(true)

@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// console is read without end: a Read of it cannot be cancelled.
+// console cannot cancel a Read, so reading it never stops.
 type console struct{ io.Reader }
 
 func (console) Cancel() bool { return false }
