@@ -11,10 +11,10 @@ import (
 
 // Path yields the path to an entry ("" is the leaf) from that entry back to its root.
 // It reads the log from the end and stops where the caller does, so the last entries of a
-// long session cost as little as those of a short one. No more is in memory than a block of
-// them. So it does not see that a line repeats the id of an earlier one, if the whole log was not
-// needed before: Forward does. What cannot be read is yielded as an entry of type TypeGap; an id that the session
-// does not have is ErrNotExist.
+// long session cost as little as those of a short one, and it holds one block of entries in memory
+// at a time. Because of that it may not notice that a line repeats the id of an earlier one: Forward
+// does. An unreadable entry is yielded with the type TypeGap; an id that the session does not have is
+// ErrNotExist.
 func (s *Session) Path(id string) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		if err := s.checkCurrent(); err != nil {
