@@ -16,6 +16,9 @@ type change struct {
 	// summary is not nil if the change sets a summary and does nothing else. Then it may
 	// become a part of the truncation that follows.
 	summary *string
+	// given are the entries of a new history. They have the same ids in every plan, unless some of
+	// them landed without the others.
+	given []session.Entry
 }
 
 // addition adds a message.
@@ -48,19 +51,30 @@ func summaryOnly(at time.Time, summary string) *change {
 	return ch
 }
 
-// replacement replaces the history by entries, in a rewrite. If the new history begins with
-// what the view ends with, that stays, so nothing is recorded a second time without need.
-func replacement(entries []session.Entry) func(v view) (from int, all bool, follow []session.Entry) {
+// replacement replaces the history by entries, and sets a summary, unless that is nil. If the new
+// history begins with what the view ends with, that stays, so nothing is recorded a second time
+// without need.
+func replacement(at time.Time, summary *string, entries []session.Entry) *change {
 	messages := make([][]Message, len(entries))
 	for i := range entries {
-		entries[i].ID, messages[i] = session.NewID(), messagesOf(&entries[i])
+		messages[i] = messagesOf(&entries[i])
 	}
-	return func(v view) (from int, all bool, follow []session.Entry) {
+	ch := rewrite(at, summary, func(v view) (from int, all bool, follow []session.Entry) {
 		from, shared := v.overlap(messages)
 		if from <= v.stays || slices.Contains(v.legalCuts(), from) {
 			return from, true, entries[shared:]
 		}
 		return len(v.items), true, entries
+	})
+	ch.given = entries
+	ch.renew()
+	return ch
+}
+
+// renew gives the entries of a new history other ids, because some of these are in the log.
+func (ch *change) renew() {
+	for i := range ch.given {
+		ch.given[i].ID = session.NewID()
 	}
 }
 
@@ -68,10 +82,16 @@ func replacement(entries []session.Entry) func(v view) (from int, all bool, foll
 // caller saw: later messages stay, too.
 func truncation(keepLast int, seen view) func(v view) (from int, all bool, follow []session.Entry) {
 	end := seen.last()
-	after := len(seen.items) - seen.index(end) // how many items it had from there on
+	endIn := func(v view) int {
+		if end == "" {
+			return 0 // the caller saw nothing, so all of the view came later
+		}
+		return v.index(end)
+	}
+	after := len(seen.items) - endIn(seen) // how many items it had from there on
 	return func(v view) (from int, all bool, follow []session.Entry) {
 		keep := keepLast
-		if at := v.index(end); at >= 0 {
+		if at := endIn(v); at >= 0 {
 			for _, it := range v.items[min(at+after, len(v.items)):] {
 				keep += len(it.messages)
 			}

@@ -247,8 +247,12 @@ func (c *chat) write(ch *change) error {
 		case !lost(err) || reopens == maxReopens:
 			return err
 		}
-		if landed, err := c.reopen(entries); err != nil || landed {
+		landed, err := c.reopen(entries)
+		if err != nil || landed > 0 && landed == len(entries) {
 			return err
+		}
+		if landed > 0 {
+			ch.renew()
 		}
 	}
 }
@@ -271,24 +275,24 @@ func lost(err error) bool {
 	return session.MustReopen(err) || errors.Is(err, session.ErrNotExist)
 }
 
-// reopen opens the session again and reports whether entries are in it.
-func (c *chat) reopen(entries []session.Entry) (landed bool, err error) {
+// reopen opens the session again and returns how many of some entries are in it.
+func (c *chat) reopen(entries []session.Entry) (landed int, err error) {
 	// The caller's context must not interrupt this. If we gave up without an answer, the
 	// entries would still be pending and could be written twice.
 	defer c.setContext(c.ctx)
 	c.ctx = context.WithoutCancel(c.ctx)
 	c.close()
 	if err := c.openOrCreate(); err != nil {
-		return false, err
+		return 0, err
 	}
 	for _, e := range entries {
-		if _, err := c.session.Entry(e.ID); errors.Is(err, session.ErrNotExist) {
-			return false, nil
-		} else if err != nil {
-			return false, err
+		if _, err := c.session.Entry(e.ID); err == nil {
+			landed++
+		} else if !errors.Is(err, session.ErrNotExist) {
+			return 0, err
 		}
 	}
-	return len(entries) > 0, nil
+	return landed, nil
 }
 
 // close releases the session. Nothing is lost: every change is either in the log or still
@@ -419,7 +423,7 @@ func (c *chat) replace(history []Message, at time.Time, clears bool) error {
 	if clears && len(history) == 0 {
 		summary = new(string) // a summary of nothing is not sent either
 	}
-	return c.do(rewrite(at, summary, replacement(entries)))
+	return c.do(replacement(at, summary, entries))
 }
 
 // recordable returns the entry for a caller's message, or a refusal. Only callers are
@@ -489,11 +493,18 @@ func (c *chat) everything(ctx context.Context) ([]Message, error) {
 		return history, err
 	}
 	if c.session != nil {
+		last, isCut := "", false
 		for e, err := range c.session.Entries() {
+			if mark := marksOf(e.Extra); err == nil && mark.Last != last {
+				last = mark.Last
+				isCut, err = c.lacks(last)
+			}
 			if err != nil {
 				return history, err
 			}
-			history = append(history, said(&e)...)
+			if !isCut {
+				history = append(history, said(&e)...)
+			}
 		}
 	}
 	v := c.written
@@ -507,6 +518,12 @@ func (c *chat) everything(ctx context.Context) ([]Message, error) {
 		}
 	}
 	return history, nil
+}
+
+// lacks reports whether the last of several entries is missing, so that none of them counts.
+func (c *chat) lacks(last string) (bool, error) {
+	shape, err := c.session.Shape()
+	return err == nil && last != "" && shape.Index(last) < 0, err
 }
 
 // said returns the messages of an entry that were not said before.

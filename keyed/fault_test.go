@@ -470,3 +470,89 @@ func TestForeseen(t *testing.T) {
 		m.close()
 	}
 }
+
+// If a part of a change landed before its write failed, and could not be cut off again, the change is
+// written once more as a whole. No id is in the log twice, and no message is said twice.
+func TestAChangeThatLandedInPart(t *testing.T) {
+	t.Parallel()
+	landed := 0
+	for n := 0; n < 1700; n += 41 {
+		disk := vfstest.NewMemory()
+		armed, failed := false, 0
+		faulty := &vfstest.Faulty{FS: disk, Before: func(op vfstest.Op) error {
+			switch {
+			case !armed || !strings.HasSuffix(op.Name, ".jsonl"):
+			case op.Kind == vfstest.OpWrite && failed == 0 && op.Size > n:
+				failed++
+				return &vfstest.ShortWrite{N: n, Err: errors.New("no space")}
+			case op.Kind == vfstest.OpTruncate && failed == 1:
+				failed++
+				return errors.New("no space")
+			}
+			return nil
+		}}
+		m := open(t, keyed.Options{Store: storeOn(t, faulty)})
+		m.talk("u1", "a1")
+		armed = true
+		m.SetHistory(key, messages("u2", "a2", "u3"))
+		m.sees("u2", "a2", "u3")
+		m.talk("u4")
+		m.save(key)
+		m.close()
+		if failed == 2 {
+			landed++
+		}
+		st := storeOn(t, disk)
+		after := open(t, keyed.Options{Store: st})
+		after.sees("u2", "a2", "u3", "u4")
+		after.hasAll("u1", "a1", "u2", "a2", "u3", "u4")
+		id, err := session.KeyID(key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := session.Open(t.Context(), st, id, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		problems, err := s.Problems()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range problems {
+			if p.Kind == session.ProblemDuplicate {
+				t.Errorf("after %d bytes: %+v", n, p)
+			}
+		}
+	}
+	if landed < 10 {
+		t.Errorf("%d writes were cut short", landed)
+	}
+}
+
+// Messages that another program adds after somebody saw an empty conversation are not dropped, even
+// if the truncation is written after them.
+func TestTruncatingAnEmptyViewKeepsLaterMessages(t *testing.T) {
+	t.Parallel()
+	disk := vfstest.NewMemory()
+	full := false
+	faulty := &vfstest.Faulty{FS: disk, Before: func(op vfstest.Op) error {
+		if full && op.Kind&(vfstest.OpWrite|vfstest.OpCreate) != 0 {
+			return errors.New("no space")
+		}
+		return nil
+	}}
+	m := open(t, keyed.Options{Store: storeOn(t, faulty)})
+	m.talk("u0")
+	m.SetSummary(key, "one")
+	m.TruncateHistory(key, 0)
+	m.save(key)
+	full = true
+	m.TruncateHistory(key, 0) // takes the summary away
+	other := open(t, keyed.Options{Store: storeOn(t, disk)})
+	other.talk("u2")
+	other.save(key)
+	full = false
+	m.save(key)
+	m.sees("u2")
+	open(t, keyed.Options{Store: storeOn(t, disk)}).sees("u2")
+}
