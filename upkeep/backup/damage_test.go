@@ -211,6 +211,52 @@ func TestDamagedManifest(t *testing.T) {
 	w.comesBack("after a damaged manifest", "/b/dir")
 }
 
+// A program that does not know a backup's version leaves it alone.
+func TestNewerBackupStays(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.backup("/b/dir")
+	list := strings.Replace(tree(t, w.disk, "/b/dir")["manifest.jsonl"], `"coppice_backup":1`, `"coppice_backup":2`, 1)
+	w.write("/b/dir/manifest.jsonl", list)
+	w.session("later", "hello", "x")
+	before := tree(t, w.disk, "/b/dir")
+	_, err := backup.Make(t.Context(), w.st, backup.Request{To: "/b/dir", FS: w.disk})
+	if !errors.Is(err, store.ErrInvalid) || !strings.Contains(err.Error(), "/b/dir") {
+		t.Error(err)
+	}
+	if !maps.Equal(tree(t, w.disk, "/b/dir"), before) {
+		t.Error("it is another backup now")
+	}
+}
+
+// Without its manifest, a backup is of use only to somebody who searches its objects. They stay until
+// the next backup is complete.
+func TestObjectsOfALostManifestStay(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.backup("/b/dir")
+	w.must(w.disk.Remove("/b/dir/manifest.jsonl"))
+	objects := tree(t, w.disk, "/b/dir/objects")
+	ctx, cancel := context.WithCancel(t.Context())
+	reads := 0
+	reading := w.open(&vfstest.Faulty{FS: w.disk, Before: func(op vfstest.Op) error {
+		if reads++; reads == 20 {
+			cancel()
+		}
+		return nil
+	}}, "/home")
+	if _, err := backup.Make(ctx, reading, backup.Request{To: "/b/dir", FS: w.disk}); !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	for path := range objects {
+		if _, ok := tree(t, w.disk, "/b/dir/objects")[path]; !ok {
+			t.Errorf("%s is gone", path)
+		}
+	}
+	w.backup("/b/dir")
+	w.restore("/b/dir")
+}
+
 // What is not there, or is no backup, is not taken for one.
 func TestNoBackup(t *testing.T) {
 	t.Parallel()

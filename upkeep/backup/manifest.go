@@ -73,7 +73,7 @@ var errManifest = errors.New("the list of files is damaged, so more may be missi
 // readManifest reads a manifest, which may come from anywhere. From a damaged one it also
 // returns what can be read: each line names its content by a hash, so a wrong line finds
 // nothing. A line is left out if no backup of ours has it, because its path leads elsewhere.
-func readManifest(r io.Reader) (*manifest, error) {
+func readManifest(backup string, r io.Reader) (*manifest, error) {
 	data, err := io.ReadAll(io.LimitReader(r, maxManifest))
 	if err != nil {
 		return nil, err
@@ -83,7 +83,7 @@ func readManifest(r io.Reader) (*manifest, error) {
 		var e entry
 		if json.Unmarshal(line, &e) == nil && e.makesSense() {
 			m.files = append(m.files, e)
-		} else if err := m.readHead(line); err != nil {
+		} else if err := m.readHead(backup, line); err != nil {
 			return nil, err
 		}
 	}
@@ -99,14 +99,14 @@ func readManifest(r io.Reader) (*manifest, error) {
 }
 
 // readHead reads the first line, and ignores any other.
-func (m *manifest) readHead(line []byte) error {
+func (m *manifest) readHead(backup string, line []byte) error {
 	var first head
 	switch {
 	case json.Unmarshal(line, &first) != nil:
 	case first.Version > version:
 		return &store.Error{
-			Op: "read backup", Kind: store.ErrInvalid, Err: fmt.Errorf("it has version %d; this program knows %d", first.Version, version),
-			Hint: "use a newer version of coppice",
+			Op: "read backup", Path: backup, Hint: "use a newer version of coppice",
+			Err: &refusal{fmt.Errorf("it has version %d; this program knows %d", first.Version, version), store.ErrInvalid},
 		}
 	case first.Version > 0:
 		m.created = first.Created

@@ -244,3 +244,81 @@ func TestBackupSaysWhatItLeaves(t *testing.T) {
 		holds(t, part, w.disk, "/b/file.tar.zst", w.kept(w.disk, "/home"))
 	}
 }
+
+// The backup's copy of a blob that the home has lost may be damaged, too. Then both are gone, and
+// everything else is backed up.
+func TestBackupOfABlobThatIsDamagedInBothPlaces(t *testing.T) {
+	t.Parallel()
+	for _, object := range []string{"", "x", strings.Repeat("other bits", 1000)} {
+		for _, gone := range []bool{false, true} {
+			w := newWorld(t)
+			w.backup("/b/dir")
+			blob := blobOf(t, w)
+			w.write(w.objectOf(blob), object)
+			w.write("/home/"+blob, "bad")
+			if gone {
+				w.must(w.disk.Remove("/home/" + blob))
+			}
+			w.session("later", "hello", "x")
+			for range 2 {
+				w.backup("/b/dir")
+			}
+			w.restore("/b/dir")
+			if got := tree(t, w.disk, "/new"); got["later.jsonl"] == "" || got[blob] == object && object != "" {
+				t.Errorf("object %.5q, gone %v: the blob is %.20q, and %d files came back", object, gone, got[blob], len(got))
+			}
+		}
+	}
+}
+
+// A blob that cannot be read for a moment stays in the backup.
+func TestBackupKeepsABlobThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	for _, to := range targets {
+		for _, kind := range []vfstest.OpKind{vfstest.OpOpen, vfstest.OpRead} {
+			w := newWorld(t)
+			w.backup(to)
+			blob := blobOf(t, w)
+			good := tree(t, w.disk, "/home")[blob]
+			reading := w.open(&vfstest.Faulty{FS: w.disk, Before: func(op vfstest.Op) error {
+				if op.Kind == kind && op.Name == "/home/"+blob {
+					return syscall.EIO
+				}
+				return nil
+			}}, "/home")
+			if r, err := backup.Make(t.Context(), reading, backup.Request{To: to, FS: w.disk}); err != nil || r.Kept {
+				t.Errorf("%s, %v: %+v, %v", to, kind, r, err)
+			}
+			w.restore(to)
+			if tree(t, w.disk, "/new")[blob] != good {
+				t.Errorf("%s, %v: the blob is lost", to, kind)
+			}
+		}
+	}
+}
+
+// A session that was removed is no better version of another one with its name, however damaged that
+// is.
+func TestBackupTakesNoOtherSessionForABetterVersion(t *testing.T) {
+	t.Parallel()
+	for _, to := range targets {
+		w := newWorld(t)
+		w.backup(to)
+		w.must(w.st.Remove(t.Context(), "plain1"))
+		for path := range tree(t, w.disk, "/home/.coppice/trash") {
+			if strings.Contains(path, "plain1") {
+				w.must(w.disk.Remove("/home/.coppice/trash/" + path))
+			}
+		}
+		w.session("plain1", "the new conversation", "x")
+		lines := strings.SplitAfter(tree(t, w.disk, "/home")["plain1.jsonl"], "\n")
+		w.write("/home/plain1.jsonl", lines[0]+lines[1]+lines[2][:10])
+		if r := w.backup(to); len(r.Older) > 0 {
+			t.Errorf("%s: %+v", to, r.Older)
+		}
+		w.restore(to)
+		if got := tree(t, w.disk, "/new")["plain1.jsonl"]; !strings.Contains(got, "the new conversation") {
+			t.Errorf("%s: it comes back as %s", to, got)
+		}
+	}
+}

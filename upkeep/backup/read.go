@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/coppice-dev/coppice/internal/rawjson"
+	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/session/clean"
 	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/store/file"
@@ -129,6 +130,7 @@ type text struct {
 	secret    bool // there may be something that was redacted
 	unseen    bool // not all of it was looked at
 	names     map[store.Ref]bool
+	head      string // the header, if it can be read
 }
 
 // isDamaged reports whether a log that is not being written to cannot be like that.
@@ -147,6 +149,9 @@ func textOf(below string, r io.Reader, guard *clean.Guard) *text {
 			t.bad++
 		case len(line) > 0:
 			t.good++
+			if h, ok := rawjson.ScanHead(line); ok && t.head == "" && string(h.Type) == string(session.TypeSession) {
+				t.head = string(line)
+			}
 		}
 		has, err := guard.Has(line)
 		t.secret = t.secret || has || err != nil

@@ -73,7 +73,7 @@ func openDir(fsys vfs.FS, dir string) (*dirSource, error) {
 		return d, err
 	}
 	if d.err = err; err == nil {
-		d.m, d.err = readManifest(r)
+		d.m, d.err = readManifest(dir, r)
 		d.err = errors.Join(d.err, f.Close())
 	}
 	return d, nil

@@ -306,6 +306,9 @@ func (t *taker) better(k file.Kept, c *content, sum string, now *taken) error {
 	if err != nil || len(whole) == 0 || was.secret || was.unseen || was.good <= is.good {
 		return err
 	}
+	if is.head != "" && is.head != was.head {
+		return nil // another session had the name
+	}
 	if whole, err = t.to.keep(c.ctx, nil, *older); err != nil || len(whole) == 0 {
 		return err
 	}
@@ -322,7 +325,7 @@ func (t *taker) keepBlobs(ctx context.Context) error {
 		switch was, ok := t.have[e.Path]; {
 		case !ok:
 			gone = append(gone, e)
-		case was.err == nil && was.SHA256 != hex:
+		case was.err != nil || was.SHA256 != hex:
 			lack = append(lack, e)
 		}
 	}
@@ -373,7 +376,10 @@ func (t *taker) named(ctx context.Context) (map[store.Ref]bool, error) {
 			return nil, errors.Join(err, src.close())
 		}
 		from := &reader{ctx: ctx, at: r, sum: io.Discard}
-		maps.Copy(names, textOf(below, from, nil).names)
+		_ = file.KeptLines(below, from, func(line []byte, _ bool) error { // what cannot be unpacked names nothing
+			eachBlob(line, func(ref store.Ref) { names[ref] = true })
+			return nil
+		})
 		if err := cmp.Or(from.failed, ctx.Err()); err != nil {
 			return nil, errors.Join(err, src.close())
 		}

@@ -92,7 +92,7 @@ func openTar(fsys vfs.FS, path string) (*tarSource, error) {
 	case err != nil:
 		t.ended, t.err = err, fmt.Errorf("%w: %w", errManifest, err)
 	case h.Name == manifestName && h.Typeflag == tar.TypeReg:
-		t.m, t.err = readManifest(t.archive)
+		t.m, t.err = readManifest(path, t.archive)
 	default:
 		t.err = errMissing
 		t.is(h)

@@ -36,7 +36,7 @@ type target struct {
 	lock    vfs.File
 	old     *manifest         // what can be read of the one that is there
 	had     bool              // there is a backup
-	doubted bool              // its manifest cannot be trusted
+	doubted bool              // its manifest cannot be trusted, or is lost
 	logs    map[string]*entry // the files of the older backup that have a log, plain or archived
 	blobs   map[string]entry  // and those that have a blob
 	shelves map[string]bool
@@ -107,7 +107,11 @@ func (t *target) look() error {
 		t.old, err = old.list() // even if it is damaged, the next one will be right
 		err = errors.Join(err, old.close())
 	}
-	t.doubted = t.had && err != nil
+	if errors.Is(err, store.ErrInvalid) {
+		return err // a newer program made it
+	}
+	shelves, objectsErr := t.fs.ReadDir(filepath.Join(t.dir, objectsName))
+	t.doubted = err != nil && (t.had || objectsErr != nil || len(shelves) > 0) // or the manifest is lost
 	t.logs, t.blobs = t.old.logs(), t.old.blobs()
 	incoming := filepath.Join(t.dir, incomingName)
 	if err := removeAll(t.fs, incoming); err != nil {
@@ -240,7 +244,11 @@ func (t *target) keep(ctx context.Context, guard *clean.Guard, files ...entry) (
 		if _, ok := t.has(ctx, e.SHA256); ok {
 			return nil
 		}
-		return t.put(&content{ctx: ctx, from: r, size: e.Size})
+		err := t.put(&content{ctx: ctx, from: r, size: e.Size, path: e.Path})
+		if errors.Is(err, io.ErrUnexpectedEOF) {
+			return nil // the older backup has only a part of it, so it is not whole
+		}
+		return err
 	})
 	return slices.DeleteFunc(kept, func(e entry) bool { return secret[e.Path] }), err
 }
