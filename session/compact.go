@@ -340,7 +340,10 @@ func (s *Session) checkCompaction(ctx context.Context, leaf string, rest []*Entr
 	isFirst := func(e *Entry) bool { return e.ID == firstKeptID }
 	// The caller may want to keep an entry from before the compaction in force. Then the
 	// whole path decides.
-	if firstKeptID != "" && leaf != "" && !slices.ContainsFunc(sel.entries, isFirst) && !slices.ContainsFunc(rest, isFirst) {
+	before := firstKeptID != "" && !slices.ContainsFunc(sel.entries, isFirst) && !slices.ContainsFunc(rest, isFirst)
+	// So it does if what is being written with it reverts something: what counts before the compaction
+	// in force was chosen without that.
+	if leaf != "" && (before || slices.ContainsFunc(rest, func(e *Entry) bool { return e.Revert != nil })) {
 		if sel.entries, err = s.wholePath(sel); err != nil {
 			return nil, err
 		}
