@@ -221,3 +221,51 @@ func checkTree(t *rapid.T, c render.Conversation, k *render.Sketch, path []int32
 		}
 	}
 }
+
+// The entries of a chain get other numbers when an earlier session gets another entry.
+func TestASketchOfAChainThatIsJoinedAgain(t *testing.T) {
+	t.Parallel()
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	st := memory.New(nil)
+	first, err := session.Create(t.Context(), st, session.Header{ID: "s0"}, nil)
+	must(err)
+	one, err := first.AppendMessage(session.RoleUser, []session.Content{session.Text("one")})
+	must(err)
+	found, err := session.FindChain(t.Context(), st, "s0", nil)
+	must(err)
+	chain, err := session.OpenChain(t.Context(), st, found, nil)
+	must(err)
+	_, err = chain.Continue()
+	must(err)
+	for range 3 {
+		_, err = chain.AppendMessage(session.RoleUser, []session.Content{session.Text("more")})
+		must(err)
+	}
+	c := render.Conversation{Session: chain}
+	k, err := render.NewSketch(c, false)
+	must(err)
+	must(first.Branch(one))
+	_, err = first.AppendMessage(session.RoleUser, []session.Content{session.Text("late")})
+	must(err)
+	_, err = chain.Refresh()
+	must(err)
+	must(k.Update(c))
+	fresh, err := render.NewSketch(c, false)
+	must(err)
+	draw := func(k *render.Sketch) (lines []string) {
+		for i := range int32(k.Shape().Len()) {
+			if k.At(i) == i {
+				lines = append(lines, fmt.Sprint(i, " ", k.Shape().Type(i), " -> ", k.Children(i)))
+			}
+		}
+		return lines
+	}
+	if got, want := draw(k), draw(fresh); !slices.Equal(got, want) {
+		t.Errorf("updated %v, drawn again %v", got, want)
+	}
+}

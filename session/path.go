@@ -48,6 +48,9 @@ func (s *Session) Path(id string) iter.Seq2[Entry, error] {
 // Forward returns the path to an entry ("" is the leaf) from its root to that entry. It goes by the
 // tree of the whole log.
 func (s *Session) Forward(id string) ([]Entry, error) {
+	if err := s.checkCurrent(); err != nil {
+		return nil, err
+	}
 	nodes, err := s.pathTo(id)
 	if err != nil {
 		return nil, err

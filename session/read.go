@@ -93,6 +93,9 @@ func postOrder(roots []int32, children [][]int32) []int32 {
 
 // Entry returns the entry of an id, or ErrNotExist.
 func (s *Session) Entry(id string) (Entry, error) {
+	if err := s.checkCurrent(); err != nil {
+		return Entry{}, err
+	}
 	n, err := s.find("entry", id)
 	if err != nil {
 		return Entry{}, err
@@ -182,6 +185,9 @@ func (s *Session) Entries() iter.Seq2[Entry, error] {
 // not fetched. What cannot be read is an entry of type TypeGap; an id that the
 // session does not have is ErrNotExist.
 func (s *Session) Peek(ids ...string) ([]Entry, error) {
+	if err := s.checkCurrent(); err != nil {
+		return nil, err
+	}
 	nodes, err := s.findAll("peek", ids)
 	if err != nil {
 		return nil, err

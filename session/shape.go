@@ -12,6 +12,7 @@ import (
 // size can be looked at without a copy. Peek and Entries read entries by their numbers.
 type Shape struct {
 	s      *Session
+	tree   *tree // only to be compared: see Grew
 	nodes  []node
 	leaf   int32
 	labels int
@@ -25,7 +26,7 @@ func (s *Session) Shape() (*Shape, error) {
 	}
 	shape := &Shape{s: s}
 	err := s.withWhole(func(t *tree) error {
-		shape.nodes = t.nodes[:len(t.nodes):len(t.nodes)] // nodes that were added never change
+		shape.tree, shape.nodes = t, t.nodes[:len(t.nodes):len(t.nodes)] // nodes that were added never change
 		shape.labels, shape.mended = len(t.listed[kindLabel]), t.mended
 		if shape.leaf = none; t.leaf != "" {
 			shape.leaf, _ = t.at(t.leaf)
@@ -119,7 +120,7 @@ func (t *Shape) Numbers(ids []string) []int32 {
 // Grew reports whether nothing but new entries at the end distinguishes the shape from an older
 // one of the same session.
 func (t *Shape) Grew(older *Shape) bool {
-	return t.s.core == older.s.core && t.mended == older.mended && len(t.nodes) >= len(older.nodes)
+	return t.tree == older.tree && t.mended == older.mended && len(t.nodes) >= len(older.nodes)
 }
 
 // Relabelled reports whether labels were given or taken since an older shape of the same session.
@@ -166,6 +167,9 @@ func (t *Shape) Peek(numbers []int32, isWanted func(line []byte) bool) ([]Entry,
 func (t *Shape) Entries(numbers []int32) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		nodes, err := t.some("read", numbers)
+		if err == nil {
+			err = t.s.checkCurrent() // the cache may have what was removed
+		}
 		if err != nil {
 			yield(Entry{}, err)
 			return
@@ -183,5 +187,18 @@ func (t *Shape) some(op string, numbers []int32) ([]node, error) {
 		}
 		nodes[i] = t.nodes[n]
 	}
-	return nodes, nil
+	err := t.s.withWhole(func(now *tree) error {
+		if now == t.tree {
+			return nil
+		}
+		for i := range nodes { // the logs of a chain were joined again: positions have changed
+			at, ok := now.at(nodes[i].id)
+			if !ok {
+				return t.s.errNoEntry(op, nodes[i].id)
+			}
+			nodes[i] = now.nodes[at]
+		}
+		return nil
+	})
+	return nodes, err
 }

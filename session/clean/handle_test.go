@@ -3,6 +3,7 @@ package clean_test
 import (
 	"errors"
 	"io"
+	"iter"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -30,6 +31,8 @@ func TestOldHandlesBringNothingBack(t *testing.T) {
 		defer s.Close()
 		entries, err := s.GetContext() // all of it is in the handle's memory
 		f.must(err)
+		shape, err := s.Shape()
+		f.must(err)
 		if removed {
 			f.must(f.st.Remove(t.Context(), "one"))
 		}
@@ -46,6 +49,10 @@ func TestOldHandlesBringNothingBack(t *testing.T) {
 			"refresh":           func() error { _, err := s.Refresh(); return ignoreIf(removed, err, session.ErrNotExist) },
 			"read all of it":    func() error { return ignoreIf(removed, readAll(s), session.ErrNotExist) },
 			"open and fork it":  func() error { return forkAgain(t, f.st, removed, secret) },
+			"read an entry":     func() error { _, err := s.Entry(entries[1].ID); return ignoreIf(removed, err, session.ErrNotExist) },
+			"look at an entry":  func() error { _, err := s.Peek(entries[1].ID); return ignoreIf(removed, err, session.ErrNotExist) },
+			"read the path":     func() error { _, err := s.Forward(""); return ignoreIf(removed, err, session.ErrNotExist) },
+			"read by numbers":   func() error { return ignoreIf(removed, firstError(shape.Entries([]int32{1})), session.ErrNotExist) },
 			"ask for a context": func() error { _, err := s.GetContext(); return ignoreIf(removed, err, session.ErrNotExist) },
 			"describe the path": func() error { _, err := s.GetTree(); return ignoreIf(removed, err, session.ErrNotExist) },
 		} {
@@ -76,8 +83,10 @@ func ignoreIf(any bool, err, by error) error {
 	return err
 }
 
-func readAll(s *session.Session) error {
-	for _, err := range s.Entries() {
+func readAll(s *session.Session) error { return firstError(s.Entries()) }
+
+func firstError(entries iter.Seq2[session.Entry, error]) error {
+	for _, err := range entries {
 		if err != nil {
 			return err
 		}
