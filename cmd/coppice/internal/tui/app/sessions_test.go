@@ -486,3 +486,22 @@ func TestSort(t *testing.T) {
 	d.press("S")
 	d.sees("sort: a search has what fits best first")
 }
+
+// TestARemovedSessionIsCounted although the one that takes its place in the list was known before.
+func TestARemovedSessionIsCounted(t *testing.T) {
+	t.Parallel()
+	h := many(t, 200)
+	d := drive(t, h)
+	d.sees("question 0199", "200 sessions")
+	d.press("pgdown", "pgup") // what is beside the screen is read
+	d.sees("question 0199")
+	list, err := h.Sessions.List(t.Context(), home.ListRequest{Limit: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.Sessions.Remove(t.Context(), home.RemoveRequest{Session: list.Sessions[0].ID}); err != nil {
+		t.Fatal(err)
+	}
+	d.loses("question 0199")
+	d.sees("199 sessions")
+}

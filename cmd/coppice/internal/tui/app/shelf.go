@@ -142,9 +142,11 @@ func (f *shelf) add(found *shelfRows) {
 // keep takes over what is still right from the shelf before, which answered the same question.
 func (f *shelf) keep(old *shelf) {
 	f.open = old.open
-	before := make(map[string]bool)
-	for _, row := range old.rows {
-		before[row.ID] = true
+	before := make(map[string]bool) // at the same places: if one went, another came up to them
+	for at := range f.rows {
+		if row := old.at(at); row != nil {
+			before[row.ID] = true
+		}
 	}
 	if old.known && !f.known {
 		f.total, f.known = max(old.total, f.total), true // probably no other has come or gone either
