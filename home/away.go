@@ -135,8 +135,13 @@ func (h *Home) fromHere(ctx context.Context, request any) error {
 			if err := checkUTF8(name, text); err != nil {
 				return err
 			}
-			if name == "cwd" || slices.Contains(namesOfSessions, name) && isDirName(text) && !h.isKey(ctx, text) {
+			switch {
+			case name == "cwd", slices.Contains(namesOfSessions, name) && isDirName(text) && !h.isKey(ctx, text):
 				texts[i] = index.Dir(text)
+			case name == "file":
+				texts[i] = index.File(text)
+			case name == "filter", name == "query":
+				texts[i] = index.WithWholePaths(text)
 			}
 		}
 		if field.Kind() == reflect.String {

@@ -3,6 +3,8 @@ package home
 import (
 	"context"
 	"errors"
+
+	"github.com/coppice-dev/coppice/index"
 )
 
 // Confine returns a context for callers that must not reach the machine of the home: their turns
@@ -15,6 +17,15 @@ func Confine(ctx context.Context) context.Context {
 type confinedKey struct{}
 
 func isConfined(ctx context.Context) bool { return ctx.Value(confinedKey{}) != nil }
+
+// pathsHere returns a directory and a file that a caller has named, as absolute paths. Those of a
+// confined caller are left as they are: what they mean here would reveal something about the machine.
+func pathsHere(ctx context.Context, dir, file string) (wholeDir, wholeFile string) {
+	if isConfined(ctx) {
+		return dir, file
+	}
+	return index.Dir(dir), index.File(file)
+}
 
 // errForbidden means that a confined caller asked for more.
 var errForbidden = errors.New("this caller may not act on the machine with the home")

@@ -218,7 +218,7 @@ func (r *ListRequest) options() (o index.ListOptions, err error) {
 		Links: r.Links || r.Relation == session.RelationContinuation,
 		Fold:  !r.All && r.Parent == "" && r.Relation == "",
 		Roots: r.Roots, Nonempty: r.Nonempty,
-		Tags: r.Tags, CWD: index.Dir(r.CWD), Agent: r.Agent, Project: r.Project, File: index.File(r.File), Key: r.Key, Parent: r.Parent, Relation: r.Relation,
+		Tags: r.Tags, CWD: r.CWD, Agent: r.Agent, Project: r.Project, File: r.File, Key: r.Key, Parent: r.Parent, Relation: r.Relation,
 		Pinned: r.Pinned, Archived: r.Archived, Since: r.Since, Until: r.Until,
 	}, nil
 }
@@ -232,6 +232,7 @@ func (s *Sessions) list(ctx context.Context, r ListRequest) (*ListResult, error)
 	if err := r.NarrowBy(r.Filter, time.Now()); err != nil {
 		return nil, err
 	}
+	r.CWD, r.File = pathsHere(ctx, r.CWD, r.File)
 	o, err := r.options()
 	if err != nil {
 		return nil, err

@@ -67,6 +67,7 @@ func (s *Sessions) shelf(ctx context.Context, r ShelfRequest) (*ShelfResult, err
 	if err := list.NarrowBy(r.Filter, r.Now); err != nil {
 		return nil, err
 	}
+	list.CWD, list.File = pathsHere(ctx, list.CWD, list.File)
 	o, err := list.options()
 	if err != nil {
 		return nil, err

@@ -90,7 +90,7 @@ func (ix *Index) SetBatch(docs int) { ix.batch = docs }
 
 // Match returns a query in SQLite's language. db must be that of an index.
 func (ix *Index) Match(query string) (string, error) {
-	q, err := parseQuery(query, time.Now())
+	q, err := parseQuery(query, time.Now(), false)
 	if err != nil {
 		return "", err
 	}

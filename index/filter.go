@@ -140,6 +140,42 @@ func File(value string) string {
 	return value
 }
 
+// wholePath returns the value of a filter: that of a directory or a file as an absolute path.
+func wholePath(name, value string) string {
+	switch name {
+	case "cwd":
+		return Dir(value)
+	case "file":
+		return File(value)
+	}
+	return value
+}
+
+// typedPath is the value of a filter that a person typed for a whole path.
+type typedPath struct {
+	value string
+	at    int
+	whole string
+}
+
+// WithWholePaths returns a query in which directories and files are absolute paths, so that it means
+// the same on another machine.
+func WithWholePaths(query string) string {
+	q, err := parseQuery(query, time.Now(), false)
+	if err != nil {
+		return query // whoever gets it says what is wrong
+	}
+	for _, path := range slices.Backward(q.typed) {
+		if strings.Contains(path.whole, `"`) {
+			continue // no query can have it
+		}
+		before, after := q.text[:path.at], strings.TrimPrefix(q.text[path.at:], `"`)
+		query = before + `"` + path.whole + `"` + strings.TrimPrefix(after[len(path.value):], `"`)
+		q.text = query
+	}
+	return query
+}
+
 func canNegate(name string) bool {
 	return name == "kind" || name == "role" || name == "tool" || name == "model"
 }
@@ -166,11 +202,8 @@ func (p *parser) take(name, value string, at int, negative bool) {
 		}
 		fallthrough
 	default:
-		switch name {
-		case "cwd":
-			value = Dir(value)
-		case "file":
-			value = File(value)
+		if whole := wholePath(name, value); whole != value && !p.elsewhere {
+			p.typed, value = append(p.typed, typedPath{value, at, whole}), whole
 		}
 		i := 0
 		if negative {

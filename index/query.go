@@ -26,6 +26,7 @@ type query struct {
 	expr    node   // nil if there are only filters
 	filters filters
 	// notFilters are the names of words that look like filters but are searched as text.
+	typed      []typedPath
 	notFilters []string
 }
 
@@ -74,6 +75,8 @@ type parser struct {
 	terms int
 	// notFilters are the names of words that look like filters but are searched as text.
 	notFilters []string
+	elsewhere  bool        // the query comes from another machine
+	typed      []typedPath // in the order of the query
 	filters
 }
 
@@ -84,8 +87,8 @@ func (p *parser) fail(at int, format string, args ...any) {
 	panic(mistake{&QueryError{Query: p.text, Offset: at, Reason: fmt.Sprintf(format, args...)}})
 }
 
-func parseQuery(text string, now time.Time) (q *query, err error) {
-	p := &parser{text: canonical(text), now: now}
+func parseQuery(text string, now time.Time, elsewhere bool) (q *query, err error) {
+	p := &parser{text: canonical(text), now: now, elsewhere: elsewhere}
 	defer func() {
 		switch r := recover().(type) {
 		case nil:
@@ -99,7 +102,7 @@ func parseQuery(text string, now time.Time) (q *query, err error) {
 	if p.at < len(p.text) {
 		p.fail(p.at, "this ) has no matching (")
 	}
-	return &query{text: p.text, expr: expr, filters: p.filters, notFilters: p.notFilters}, nil
+	return &query{text: p.text, expr: expr, filters: p.filters, notFilters: p.notFilters, typed: p.typed}, nil
 }
 
 // or = and { "OR" and }

@@ -60,7 +60,7 @@ func (ix *Index) Search(ctx context.Context, o SearchOptions) (*Results, error) 
 
 // query combines the options and the query.
 func (o *SearchOptions) query(now time.Time) (*query, error) {
-	q, err := parseQuery(o.Query, now)
+	q, err := parseQuery(o.Query, now, o.Elsewhere)
 	if err != nil {
 		return nil, err
 	}

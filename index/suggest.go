@@ -14,6 +14,8 @@ const (
 	// maxSuggestions is how many queries are suggested instead of one that found
 	// nothing.
 	maxSuggestions = 3
+	// maxTried is how many near words are looked for in the sessions.
+	maxTried = 16
 	// maxNeighbours is how many words with the same beginning are compared.
 	maxNeighbours = 20_000
 )
@@ -80,6 +82,9 @@ func (s *search) suggest(q *query) ([]string, error) {
 func (s *search) nearest(word string) (words []string, err error) {
 	near, err := s.m.nearest(word)
 	for _, other := range near {
+		if len(words) == maxSuggestions || err != nil {
+			break
+		}
 		found, findErr := s.finds(other)
 		if err = errors.Join(err, findErr); found || s.partly {
 			words = append(words, other)
@@ -90,7 +95,7 @@ func (s *search) nearest(word string) (words []string, err error) {
 
 // finds reports whether a query finds anything. A query that is too long finds nothing.
 func (s *search) finds(query string) (bool, error) {
-	q, err := parseQuery(query, time.Now())
+	q, err := parseQuery(query, time.Now(), s.o.Elsewhere)
 	if err != nil {
 		return false, nil
 	}
@@ -165,7 +170,7 @@ func (m *matcher) nearest(word string) ([]string, error) {
 		return cmp.Or(cmp.Compare(a.distance, b.distance), cmp.Compare(b.df, a.df), cmp.Compare(a.term, b.term))
 	})
 	var terms []string
-	for _, c := range found[:min(len(found), maxSuggestions)] {
+	for _, c := range found[:min(len(found), maxTried)] {
 		terms = append(terms, c.term)
 	}
 	return terms, rows.Err()

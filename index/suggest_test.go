@@ -26,3 +26,27 @@ func TestNearestIsWhatSomebodyMeant(t *testing.T) {
 		}
 	}
 }
+
+// Words of sessions that are gone do not crowd out one that is there.
+func TestSuggestionsBehindGoneWords(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	gone := []string{f.say("swordfisa").ID(), f.say("swordfisb").ID(), f.say("swordfisc").ID()}
+	f.say("swordfish")
+	ix := f.open(t)
+	if _, err := ix.CatchUp(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range gone {
+		if err := f.st.Remove(t.Context(), id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := ix.CatchUp(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	res, err := ix.Search(t.Context(), index.SearchOptions{Query: "swordfisz"})
+	if err != nil || !slices.Equal(res.DidYouMean, []string{"swordfish"}) {
+		t.Errorf("%q, %v", res.DidYouMean, err)
+	}
+}

@@ -180,6 +180,9 @@ type SearchOptions struct {
 	// Query is in the query language above. An empty query with a
 	// filter finds everything that the filter accepts.
 	Query string
+	// Elsewhere says that the query comes from another machine: directories and files in it are not
+	// relative to anything on this one.
+	Elsewhere bool
 
 	Kinds   []Kind   // any of these
 	Roles   []string // any of these roles: "user", "assistant", "tool", …
