@@ -58,18 +58,18 @@ func (b *batch) Commit(ctx context.Context) map[string]error {
 				err = publish(ctx, "create", d)[0]
 				release()
 			}
-			b.settle(errs, d, err)
+			b.record(errs, d, err)
 		}
 		return errs
 	}
 	for i, err := range publish(ctx, "create", drafts...) {
-		b.settle(errs, drafts[i], err)
+		b.record(errs, drafts[i], err)
 	}
 	return errs
 }
 
-// settle notes what became of a draft.
-func (b *batch) settle(errs map[string]error, d *draft, err error) {
+// record notes whether a draft was published.
+func (b *batch) record(errs map[string]error, d *draft, err error) {
 	if err != nil {
 		errs[d.name] = err
 		return

@@ -97,7 +97,7 @@ func (b *blobs) Hold(ctx context.Context) (func(), error) {
 		}
 		defer h.taking.Unlock()
 		if held = h.join(); held == nil {
-			release, err := s.locks.take(ctx, op, "", gateBlobs, false)
+			release, err := s.locks.lockGate(ctx, op, "", gateBlobs, false)
 			if err != nil {
 				return nil, err
 			}
@@ -110,12 +110,12 @@ func (b *blobs) Hold(ctx context.Context) (func(), error) {
 // Put implements store.Blobs.
 func (b *blobs) Put(ctx context.Context, data []byte) (store.Ref, error) {
 	const op = "put blob"
-	depots, err := b.store.depots(ctx, op, false)
+	backends, err := b.store.blobBackends(ctx, op, false)
 	if err != nil {
 		return "", err
 	}
 	ref := store.RefOf(data)
-	if err := depots[0].put(ctx, op, ref, data); err != nil {
+	if err := backends[0].put(ctx, op, ref, data); err != nil {
 		return "", err
 	}
 	return ref, nil
@@ -128,20 +128,20 @@ func (b *blobs) Get(ctx context.Context, ref store.Ref) ([]byte, error) {
 		return nil, &store.Error{Op: op, Kind: store.ErrInvalid, Err: fmt.Errorf("malformed reference %.80q", ref)}
 	}
 	data, err := b.find(ctx, op, ref, false)
-	if errors.Is(err, store.ErrNotExist) { // or in a depot that this program does not know yet
+	if errors.Is(err, store.ErrNotExist) { // or in a backend that this program does not know yet
 		data, err = b.find(ctx, op, ref, true)
 	}
 	return data, err
 }
 
-// find returns the content of a blob from the first depot that has it undamaged.
+// find returns the content of a blob from the first backend that has it undamaged.
 func (b *blobs) find(ctx context.Context, op string, ref store.Ref, again bool) ([]byte, error) {
-	depots, err := b.store.depots(ctx, op, again)
+	backends, err := b.store.blobBackends(ctx, op, again)
 	if err != nil {
 		return nil, err
 	}
-	failed := error(&store.Error{Op: op, Kind: store.ErrNotExist, Err: fmt.Errorf("no blob %s in %s", ref, join(depots))})
-	for _, d := range depots {
+	failed := error(&store.Error{Op: op, Kind: store.ErrNotExist, Err: fmt.Errorf("no blob %s in %s", ref, joinNames(backends))})
+	for _, d := range backends {
 		data, err := d.get(ctx, op, ref)
 		switch {
 		case err == nil && store.RefOf(data) == ref:
@@ -166,16 +166,16 @@ func (b *blobs) All(ctx context.Context) iter.Seq2[store.Ref, error] {
 	}
 }
 
-// each yields the blobs of all depots, each once.
+// each yields the blobs of all backends, each once.
 func (b *blobs) each(ctx context.Context, op string) iter.Seq2[store.Part, error] {
 	return func(yield func(store.Part, error) bool) {
-		depots, err := b.store.depots(ctx, op, true)
+		backends, err := b.store.blobBackends(ctx, op, true)
 		if err != nil {
 			yield(store.Part{}, err)
 			return
 		}
 		seen := make(map[store.Ref]bool)
-		for i, d := range depots {
+		for i, d := range backends {
 			for found, err := range d.list(ctx, op) {
 				if err != nil {
 					yield(store.Part{}, err)
@@ -184,7 +184,7 @@ func (b *blobs) each(ctx context.Context, op string) iter.Seq2[store.Part, error
 				if seen[found.ref] {
 					continue
 				}
-				if i < len(depots)-1 {
+				if i < len(backends)-1 {
 					seen[found.ref] = true
 				}
 				if !yield(parts{b.store}.blob(found.ref, found.size), nil) {
@@ -266,7 +266,7 @@ const exclusive = time.Second
 func (b *blobs) Collect(ctx context.Context, refs ...store.Ref) (*store.Collected, error) {
 	const op = "remove blobs"
 	done := &store.Collected{Named: make(map[store.Ref][]store.Part)}
-	depots, err := b.store.depots(ctx, op, true)
+	backends, err := b.store.blobBackends(ctx, op, true)
 	if err != nil {
 		return done, err
 	}
@@ -277,7 +277,7 @@ func (b *blobs) Collect(ctx context.Context, refs ...store.Ref) (*store.Collecte
 		return again || digest(ref) == nil
 	})
 	for first := true; first || len(refs) > 0; first = false {
-		if refs, err = b.collectSome(ctx, op, depots, refs, done); err != nil {
+		if refs, err = b.collectSome(ctx, op, backends, refs, done); err != nil {
 			return done, err
 		}
 	}
@@ -285,9 +285,9 @@ func (b *blobs) Collect(ctx context.Context, refs ...store.Ref) (*store.Collecte
 }
 
 // collectSome deletes blobs that nothing names, as long as exclusive, and returns the rest.
-func (b *blobs) collectSome(ctx context.Context, op string, depots []depot, refs []store.Ref, done *store.Collected) ([]store.Ref, error) {
+func (b *blobs) collectSome(ctx context.Context, op string, backends []blobBackend, refs []store.Ref, done *store.Collected) ([]store.Ref, error) {
 	s := b.store
-	release, err := s.locks.take(ctx, op, "", gateBlobs, true)
+	release, err := s.locks.lockGate(ctx, op, "", gateBlobs, true)
 	if err != nil {
 		if errors.Is(err, store.ErrLocked) {
 			err = &store.Error{Op: op, Kind: store.ErrLocked, Err: fmt.Errorf("blobs are still in use after %v", lockTimeout), Hint: "try again later"}
@@ -310,7 +310,7 @@ func (b *blobs) collectSome(ctx context.Context, op string, depots []depot, refs
 			continue
 		}
 		deleted := false
-		for _, d := range depots {
+		for _, d := range backends {
 			was, err := d.delete(ctx, op, ref)
 			if err != nil {
 				return refs, err

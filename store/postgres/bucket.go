@@ -76,7 +76,7 @@ func (a address) String() string {
 	return u.String()
 }
 
-// bucket is a depot in a bucket of S3 or of a server that speaks its protocol. A blob is an
+// bucket is a backend in a bucket of S3 or of a server that speaks its protocol. A blob is an
 // object, which such a server has whole or not at all, and durably when it says so.
 type bucket struct {
 	address
@@ -86,7 +86,7 @@ type bucket struct {
 	transport *http.Transport
 }
 
-func openBucket(s *Store, row depotRow) (depot, error) {
+func openBucket(s *Store, row backendRow) (blobBackend, error) {
 	a, err := parseBucket(row.Place)
 	if err != nil {
 		return nil, err

@@ -69,6 +69,46 @@ func TestAppendsThatNobodyWaitsFor(t *testing.T) {
 	}
 }
 
+// An append whose caller stops waiting for a connection is not sent, and its error says so.
+func TestAppendsThatWaitForAConnection(t *testing.T) {
+	t.Parallel()
+	const n, connections = 12, 4 // of which two are in use
+	locked := make([]string, n)
+	for i := range locked {
+		locked[i] = fmt.Sprint("log-", i)
+	}
+	c := newCrowd(t, postgrestest.With(t, postgrestest.URL(t), "appends", "single"), n, locked...)
+	logs := make([]store.Log, n)
+	for i := range logs {
+		logs[i] = c.open(i)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	errs := make([]error, n)
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() { _, errs[i] = logs[i].Append(ctx, 0, []byte(numbered(i))) })
+	}
+	time.Sleep(75 * time.Millisecond) // some have a connection, others wait for one
+	cancel()
+	wg.Wait()
+	c.free()
+	c.blocked.Wait()
+	unknown := 0
+	for i, err := range errs {
+		switch {
+		case !errors.Is(err, context.Canceled):
+			t.Errorf("log %d: %v, want context.Canceled", i, err)
+		case errors.Is(err, store.ErrUnknown):
+			unknown++
+		case storetest.MustEnd(t, logs[i]) != 0:
+			t.Errorf("log %d has a line although nothing was sent", i)
+		}
+	}
+	if most := connections - 2; unknown > most {
+		t.Errorf("%d appends may have been sent on %d connections", unknown, most)
+	}
+}
+
 // A session is removed when an append to it has just been written, and before it is read back.
 // Whoever appends does not hear that it was refused.
 func TestAppendWhileTheSessionIsRemoved(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 	"github.com/coppice-dev/coppice/store/vfs"
 )
 
-// directory is a depot in a directory that all machines have under the same path. Each tenant's
+// directory is a backend in a directory that all machines have under the same path. Each tenant's
 // blobs are those of a store of files that has nothing else, so nothing there refers to them.
 type directory struct {
 	place string
@@ -23,7 +23,7 @@ type directory struct {
 	files *file.Store
 }
 
-func openDirectory(s *Store, row depotRow) (depot, error) {
+func openDirectory(s *Store, row backendRow) (blobBackend, error) {
 	root := filepath.Join(row.Place, row.ID)
 	files, err := file.Open(filepath.Join(root, s.tenantDir()), nil)
 	return &directory{place: row.Place, root: root, files: files}, err
@@ -104,8 +104,8 @@ func (d *directory) delete(ctx context.Context, op string, ref store.Ref) (bool,
 
 // leftovers returns what programs that were stopped have left in directories of blobs.
 func (s *Store) leftovers(ctx context.Context, op string) (all []store.Part, err error) {
-	depots, err := s.depots(ctx, op, false)
-	for _, d := range depots {
+	backends, err := s.blobBackends(ctx, op, false)
+	for _, d := range backends {
 		d, ok := d.(*directory)
 		if !ok {
 			continue
@@ -124,9 +124,9 @@ func (s *Store) leftovers(ctx context.Context, op string) (all []store.Part, err
 
 // leftIn returns the directory that leftovers has found a part in, or nil.
 func (s *Store) leftIn(part store.Part) *directory {
-	s.known.mu.Lock()
-	defer s.known.mu.Unlock()
-	for _, d := range s.known.opened {
+	s.backends.mu.Lock()
+	defer s.backends.mu.Unlock()
+	for _, d := range s.backends.opened {
 		if d, ok := d.(*directory); ok && strings.HasPrefix(part.Place, d.files.Where()+string(filepath.Separator)) {
 			return d
 		}

@@ -97,15 +97,15 @@ func (d *draft) queue(b *pgx.Batch) {
 	}
 }
 
-// pass adds a line that is as it was in another life of the log, at the same place, which
-// copyPassed will copy.
-func (d *draft) pass(line store.Line) {
+// addUnchanged adds a line that is the same, at the same position, in another life of the log. The
+// lines so added are written by copyUnchanged.
+func (d *draft) addUnchanged(line store.Line) {
 	d.copied = append(d.copied, refsIn([][]byte{line.Data})...)
 	d.tail = int64(line.Next)
 }
 
-// copyPassed copies the lines that were passed.
-func (d *draft) copyPassed(ctx context.Context, life int64) error {
+// copyUnchanged copies the lines that addUnchanged has added.
+func (d *draft) copyUnchanged(ctx context.Context, life int64) error {
 	return d.copyLines(ctx, life, 0, d.tail, 0)
 }
 

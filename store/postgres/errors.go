@@ -18,7 +18,7 @@ import (
 	"github.com/coppice-dev/coppice/store"
 )
 
-// verdict is what an error of the driver means for the statement.
+// verdict says whether a statement was executed, by the error that it ended with.
 type verdict int
 
 const (
@@ -27,9 +27,9 @@ const (
 	lost                   // it may have done it, or not
 )
 
-// judge returns what an error means. Servers go away, for a restart or because another takes
+// classify returns what an error means for the statement. Servers go away, for a restart or because another takes
 // over; transactions get into each other's way: none of it is a reason to bother the caller.
-func judge(err error) verdict {
+func classify(err error) verdict {
 	if err == nil {
 		return final
 	}
@@ -42,7 +42,7 @@ func judge(err error) verdict {
 	case errors.As(err, &answer) && refusesParameter(answer):
 		return final
 	case errors.As(err, &answer):
-		return judgeCode(answer.Code)
+		return classifyCode(answer.Code)
 	case errors.As(err, &connect), errors.Is(err, puddle.ErrClosedPool), pgconn.SafeToRetry(err):
 		return refused
 	}
@@ -55,8 +55,8 @@ func refusesParameter(answer *pgconn.PgError) bool {
 	return answer.Code == "08P01" && strings.Contains(answer.Message, "startup parameter")
 }
 
-// judgeCode judges an answer by its SQLSTATE.
-func judgeCode(code string) verdict {
+// classifyCode is classify for an answer, by its SQLSTATE.
+func classifyCode(code string) verdict {
 	switch code {
 	case "40001", "40P01": // serialization failure, deadlock: rolled back
 		return refused
@@ -89,7 +89,7 @@ func (s *Store) write(ctx context.Context, op, name string, do func(ctx context.
 	defer cancel()
 	mayHave, err := s.insist(ctx, op, name, do)
 	if mayHave && err == nil {
-		_, err = s.insist(ctx, op, name, s.settle)
+		_, err = s.insist(ctx, op, name, s.awaitStandbys)
 	}
 	if mayHave && err != nil {
 		return &store.Error{Op: op, Name: name, Kind: store.ErrUnknown, Err: err, Hint: "open it again and look"}
@@ -97,13 +97,12 @@ func (s *Store) write(ctx context.Context, op, name string, do func(ctx context.
 	return err
 }
 
-// settle waits until all that is visible is as durable as the server makes it. What was found to
-// be done after its answer was lost can be read before a synchronous standby has it, because the
-// connection ended while the server waited for the standby. A commit that writes something
-// waits for all before it.
-func (s *Store) settle(ctx context.Context) error {
+// awaitStandbys waits until everything that can be read is also on the synchronous standbys. A
+// change whose answer was lost can be read before they have it, because the connection ended while
+// the server waited for them. A commit that writes something waits for all commits before it.
+func (s *Store) awaitStandbys(ctx context.Context) error {
 	_, err := s.pool.Exec(ctx, s.sql(`INSERT INTO coppice.gates VALUES ($1, $2)
-		ON CONFLICT (tenant, gate) DO UPDATE SET gate = excluded.gate`), s.tenant, gateSettle)
+		ON CONFLICT (tenant, gate) DO UPDATE SET gate = excluded.gate`), s.tenant, gateStandbys)
 	return err
 }
 
@@ -116,7 +115,7 @@ func (s *Store) insist(ctx context.Context, op, name string, do func(ctx context
 	start := time.Now()
 	for pause := 5 * time.Millisecond; ; pause = min(2*pause, time.Second) {
 		err := do(ctx)
-		switch judge(err) {
+		switch classify(err) {
 		case final:
 			return mayHave && err == nil, s.fail(op, name, err)
 		case lost:
@@ -128,7 +127,7 @@ func (s *Store) insist(ctx context.Context, op, name string, do func(ctx context
 		case ctx.Err() != nil:
 			return mayHave, &store.Error{Op: op, Name: name, Err: ctx.Err()}
 		case time.Since(start) > s.patience:
-			return mayHave, unavailable(op, name, err)
+			return mayHave, errUnavailable(op, name, err)
 		}
 		select {
 		case <-time.After(pause):
@@ -138,7 +137,7 @@ func (s *Store) insist(ctx context.Context, op, name string, do func(ctx context
 	}
 }
 
-func unavailable(op, name string, err error) error {
+func errUnavailable(op, name string, err error) error {
 	return &store.Error{Op: op, Name: name, Kind: store.ErrUnavailable, Err: once(err), Hint: "check that the server runs and can be reached"}
 }
 

@@ -26,7 +26,7 @@ func TestHints(t *testing.T) {
 		}
 	}
 	err := fmt.Errorf("connect: %w", &tls.CertificateVerificationError{Err: errors.New("unknown authority")})
-	if judge(err) != final || !strings.Contains((&Store{}).fail("open", "", err).Error(), "sslrootcert") {
+	if classify(err) != final || !strings.Contains((&Store{}).fail("open", "", err).Error(), "sslrootcert") {
 		t.Errorf("a certificate that nobody knows: %v", (&Store{}).fail("open", "", err))
 	}
 }

@@ -9,5 +9,5 @@ func (s *Store) SetPatience(d time.Duration) { s.patience = d }
 func Hears(s *Store) bool {
 	s.hub.mu.Lock()
 	defer s.hub.mu.Unlock()
-	return s.hub.hears != nil
+	return s.hub.listening != nil
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/coppice-dev/coppice/store"
 )
 
-// key is the place of a log in the tables.
+// key is where the rows of a log are in the tables.
 type key struct {
 	log  []byte
 	slot int64 // 0, or when it was removed
@@ -26,8 +26,8 @@ func (t target) keyOf(name string) key {
 	return key{log: sum[:16]}
 }
 
-// place returns the key of a log of this store, which in the trash is that of a removal.
-func (s *Store) place(op, name string) (key, error) {
+// keyFor returns the key of a log of this store. In the trash, name is the ID of a removal.
+func (s *Store) keyFor(op, name string) (key, error) {
 	if !s.trashed {
 		return s.keyOf(name), nil
 	}

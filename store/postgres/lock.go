@@ -78,13 +78,13 @@ func (l *locks) drop(conn *pgxpool.Conn) {
 
 // The gates are rows that exist only to be locked, or written to.
 const (
-	gateBlobs  = "blobs"  // shared by those who hold blobs; alone, who deletes some
-	gateCreate = "create" // who creates a log where only so many may be
-	gateSettle = "settle" // see Store.settle
+	gateBlobs    = "blobs"    // shared by those who hold blobs; alone, who deletes some
+	gateCreate   = "create"   // who creates a log where only so many may be
+	gateStandbys = "standbys" // see Store.awaitStandbys
 )
 
-// take locks a gate: alone, or together with others.
-func (l *locks) take(ctx context.Context, op, name, gate string, alone bool) (release func(), err error) {
+// lockGate locks a gate: alone, or together with others.
+func (l *locks) lockGate(ctx context.Context, op, name, gate string, alone bool) (release func(), err error) {
 	s, locking := l.store, " FOR SHARE"
 	if alone {
 		locking = " FOR UPDATE"

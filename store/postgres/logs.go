@@ -54,7 +54,7 @@ func (s *Store) Open(ctx context.Context, name string) (store.Log, error) {
 	if err := s.admit(ctx, op, name); err != nil {
 		return nil, err
 	}
-	k, err := s.place(op, name)
+	k, err := s.keyFor(op, name)
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +64,7 @@ func (s *Store) Open(ctx context.Context, name string) (store.Log, error) {
 		return nil, err
 	}
 	l := s.handle(name, k, h.life)
-	l.met(start, edits, lines)
+	l.remember(start, edits, lines)
 	return l, nil
 }
 
@@ -103,7 +103,7 @@ func (s *Store) Stat(ctx context.Context, name string) (store.Stat, error) {
 	if err := s.admit(ctx, op, name); err != nil {
 		return store.Stat{}, err
 	}
-	k, err := s.place(op, name)
+	k, err := s.keyFor(op, name)
 	if err != nil {
 		return store.Stat{}, err
 	}
@@ -239,7 +239,7 @@ func (s *Store) reserve(ctx context.Context, name string) (release func(), err e
 	if s.limits.Logs <= 0 {
 		return func() {}, nil
 	}
-	if release, err = s.locks.take(ctx, op, name, gateCreate, true); err != nil {
+	if release, err = s.locks.lockGate(ctx, op, name, gateCreate, true); err != nil {
 		return nil, err
 	}
 	defer func() {

@@ -56,8 +56,8 @@ func Migrate(ctx context.Context, where string, also ...Also) (Migrated, error) 
 	}
 	delete(config.ConnConfig.RuntimeParams, "statement_timeout") // tables may be large
 	conn, err := pgx.ConnectConfig(ctx, config.ConnConfig)
-	if err != nil && judge(err) != final {
-		err = unavailable(op, "", err)
+	if err != nil && classify(err) != final {
+		err = errUnavailable(op, "", err)
 	}
 	if err != nil {
 		return fail(err)

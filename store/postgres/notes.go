@@ -148,7 +148,7 @@ func (n *notes) swap(ctx context.Context, op, name string, version int64, data [
 	}
 	err = s.write(ctx, op, name, func(ctx context.Context) error {
 		tag, err := s.pool.Exec(ctx, s.sql(statement), args...)
-		wasLost = wasLost || judge(err) == lost
+		wasLost = wasLost || classify(err) == lost
 		if done = err == nil && tag.RowsAffected() == 1; done || err != nil || !wasLost {
 			return err
 		}
@@ -186,7 +186,7 @@ func (n *notes) Remove(ctx context.Context, name string) error {
 	return s.write(ctx, op, name, func(ctx context.Context) error {
 		// To a role that only reads the tenant, there is nothing to delete. The insertion is refused.
 		_, err := s.pool.Exec(ctx, s.sql(`WITH writer AS (INSERT INTO coppice.gates (tenant, gate) VALUES ($1, $4) ON CONFLICT DO NOTHING)
-			DELETE FROM coppice.notes WHERE tenant = $1 AND room = $2 AND name = $3`), s.tenant, n.room, name, gateSettle)
+			DELETE FROM coppice.notes WHERE tenant = $1 AND room = $2 AND name = $3`), s.tenant, n.room, name, gateStandbys)
 		return err
 	})
 }

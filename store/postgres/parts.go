@@ -205,8 +205,8 @@ func (p parts) Copies(ctx context.Context, name string) ([]store.Part, error) {
 	return all, nil
 }
 
-// handle opens a log, a copy or a draft.
-func (p parts) handle(ctx context.Context, op string, part store.Part) (*log, error) {
+// open opens a log, a copy or a draft.
+func (p parts) open(ctx context.Context, op string, part store.Part) (*log, error) {
 	s := p.store
 	if err := s.ready(ctx, op, part.Name); err != nil {
 		return nil, err
@@ -249,7 +249,7 @@ func (p parts) Open(ctx context.Context, part store.Part) (io.ReadCloser, error)
 		}
 		return p.openDraft(ctx, op, part)
 	}
-	l, err := p.handle(ctx, op, part)
+	l, err := p.open(ctx, op, part)
 	if err != nil {
 		return nil, err
 	}
@@ -277,7 +277,7 @@ func readLines(lines iter.Seq2[store.Line, error]) io.ReadCloser {
 // Lines implements store.Parts.
 func (p parts) Lines(ctx context.Context, part store.Part) iter.Seq2[store.Line, error] {
 	return func(yield func(store.Line, error) bool) {
-		l, err := p.handle(ctx, "read", part)
+		l, err := p.open(ctx, "read", part)
 		if err != nil {
 			yield(store.Line{}, err)
 			return
@@ -296,7 +296,7 @@ func (p parts) Edit(ctx context.Context, part store.Part, edit func(line []byte)
 	if part.Kind == store.PartNote {
 		return p.editNote(ctx, op, part, edit)
 	}
-	old, err := p.handle(ctx, op, part)
+	old, err := p.open(ctx, op, part)
 	if err != nil {
 		return err
 	}
@@ -314,7 +314,7 @@ func (p parts) Edit(ctx context.Context, part store.Part, edit func(line []byte)
 			}
 		}
 		end = int64(line.Next)
-		if err := p.take(ctx, d, old, line, data, &changed); err != nil {
+		if err := p.copyLine(ctx, d, old, line, data, &changed); err != nil {
 			return err
 		}
 	}
@@ -338,16 +338,16 @@ func conflicting(err error) error {
 	return err
 }
 
-// take adds an edited line to the draft. What comes before the first line that changes is
+// copyLine adds an edited line to the draft. What comes before the first line that changes is
 // copied within the database.
-func (p parts) take(ctx context.Context, d *draft, old *log, line store.Line, data []byte, changed *bool) error {
+func (p parts) copyLine(ctx context.Context, d *draft, old *log, line store.Line, data []byte, changed *bool) error {
 	if !*changed && (line.Cut || bytes.Equal(data, line.Data)) {
-		d.pass(line)
+		d.addUnchanged(line)
 		return nil
 	}
 	if !*changed {
 		*changed = true
-		if err := d.copyPassed(ctx, old.life); err != nil {
+		if err := d.copyUnchanged(ctx, old.life); err != nil {
 			return err
 		}
 	}

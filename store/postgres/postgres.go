@@ -14,7 +14,7 @@
 // what a program that died has left over is a life that no log has.
 //
 // Blobs are in the tables, too, or where KeepBlobs says: in a directory or in a bucket. See
-// depot.go.
+// backend.go.
 //
 // Nothing here relies on clocks of several machines, on the order of commits, or on
 // notifications: see watch.go and changes.go.
@@ -57,7 +57,7 @@ type Store struct {
 	pool     *pgxpool.Pool
 	locks    *locks
 	holds    *holds
-	known    *known // depots
+	backends *knownBackends
 	hub      *hub
 	together *together
 	edits    *atomic.Int64 // how many logs this program has rewritten: see log.Current
@@ -89,7 +89,7 @@ func Open(ctx context.Context, where string, o *Options) (*Store, error) {
 		makeRoom: o.MakeRoom,
 		patience: impatience,
 		holds:    new(holds),
-		known:    &known{opened: make(map[string]depot)},
+		backends: &knownBackends{opened: make(map[string]blobBackend)},
 		edits:    new(atomic.Int64),
 		done:     make(chan struct{}),
 		closing:  new(atomic.Bool),
@@ -270,7 +270,7 @@ func (s *Store) Close() error {
 		return nil // the rest belongs to the store that it is the trash of
 	}
 	s.hub.close()
-	s.known.close()
+	s.backends.close()
 	s.locks.close()
 	s.pool.Close()
 	return nil

@@ -68,11 +68,11 @@ func (l *log) page(ctx context.Context, op, statement string, from, size int64) 
 		return l.isSame(op, h, err)
 	})
 	if err == nil && statement == pageAfter {
-		l.met(start, edits, lines)
+		l.remember(start, edits, lines)
 	} else if err == nil {
 		backward := slices.Clone(lines)
 		slices.Reverse(backward)
-		l.met(start, edits, backward)
+		l.remember(start, edits, backward)
 	}
 	return lines, tail, err
 }

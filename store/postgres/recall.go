@@ -8,30 +8,30 @@ import (
 )
 
 // A program that opens a session reads the beginning and the end of its log several times within
-// milliseconds. Lines never change, so what a handle has just read serves again; only whether
-// the log was rewritten, and where it ends, are news. So pages are kept for as long as an answer
-// of Current may serve, and every look at the end is one at the server.
+// milliseconds. Lines never change, so a handle can use again those that it has just read; only
+// whether the log was rewritten, and where it ends, can change. So pages are kept for as long as an
+// answer of Current is valid, and the server is always asked for the end.
 
-// fresh is how long that is.
+// fresh is how long an answer of Current is valid.
 const fresh = 100 * time.Millisecond
 
 // pages are those that were read last: often the first one of the log and the last one. The
 // lines of each are in order.
 type pages struct {
 	lines   [2][]store.Line
-	checked time.Time // when the log was last found to be what was opened
+	checked time.Time // when the log was last found not to be rewritten
 	edits   int64     // what Store.edits was then
 }
 
-// isFresh reports whether the log was what was opened a moment ago, and this program has
-// rewritten none since. The caller holds the mutex.
+// isFresh reports whether the log was found unchanged a moment ago, and this program has rewritten
+// none since. The caller holds the mutex.
 func (l *log) isFresh() bool {
 	return l.pages.edits == l.store.edits.Load() && time.Since(l.pages.checked) < fresh
 }
 
-// met notes that the log was what was opened when the server was asked, which was after the
-// moment start, and keeps the lines that it gave, if they are few.
-func (l *log) met(start time.Time, edits int64, lines []store.Line) {
+// remember notes that the log was not rewritten when the server was asked, which was after the
+// moment start, and keeps the lines of the answer, if they are few.
+func (l *log) remember(start time.Time, edits int64, lines []store.Line) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.pages.checked, l.pages.edits = start, edits

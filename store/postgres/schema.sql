@@ -63,14 +63,14 @@ CREATE TABLE coppice.blobs (
 
 ALTER TABLE coppice.blobs ALTER data SET STORAGE EXTERNAL;
 
--- Where blobs are, if not only above: see depot.go. Everyone may know: there is no secret in it.
-CREATE TABLE coppice.depots (
+-- Where blobs are, if not only above: see backend.go. Everyone may know: there is no secret in it.
+CREATE TABLE coppice.blob_backends (
 	place  text   PRIMARY KEY,
 	id     text   NOT NULL,
 	chosen bigint NOT NULL -- they go to the one with the highest number
 );
 
-GRANT SELECT ON coppice.depots TO PUBLIC;
+GRANT SELECT ON coppice.blob_backends TO PUBLIC;
 
 CREATE TABLE coppice.notes (
 	tenant   text        NOT NULL,

@@ -10,7 +10,7 @@ import (
 	"github.com/coppice-dev/coppice/store"
 )
 
-// tables is the depot that keeps blobs in the database, a row for each part of them.
+// tables is the backend that keeps blobs in the database, a row for each part of them.
 type tables struct{ store *Store }
 
 // blobPart is how many bytes of a blob a row has.

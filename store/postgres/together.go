@@ -20,27 +20,30 @@ import (
 // append waits for a lock on another log, and there can be no deadlock. If the server refuses one of
 // the lines, none is added. Whatever was not added is then sent alone, as if there had been no
 // attempt, and gets its errors there.
+//
+// A request whose caller has stopped waiting is dropped from the next statement. Until then it
+// stays in the list, where it costs nothing: see request.startSending.
 type together struct {
-	store *Store
-	turns int // how many statements may be under way
+	store    *Store
+	maxTurns int // how many statements may be under way
 
 	mu      sync.Mutex
-	under   []*turn // whose statements are under way, the oldest first
-	waiting []*addition
+	turns   []*turn // of the statements that are under way, the oldest first
+	waiting []*waiter
 }
 
 // turn is the right to send a statement.
 type turn struct{ _ byte } // not empty, so that each has an address of its own
 
-// addition is a line that waits to be appended. What is below woken is set before that is closed.
-type addition struct {
-	log  *log
-	sent *sent
+// waiter is a request that waits for a turn, or for another request to carry it along. The fields
+// below woken are set before that is closed.
+type waiter struct {
+	*request
 
 	woken chan struct{}
-	turn  *turn // if it is to send all that wait; nil if another has sent it
+	turn  *turn // the right to send all that wait; nil if another request has carried this one
 	added bool
-	err   error // of the statement that it was sent in
+	err   error // of the statement that carried it
 }
 
 const (
@@ -75,109 +78,115 @@ const appendTogether = `WITH free AS (
 	SELECT $1, log, life, pos, data FROM head RETURNING log`
 
 func newTogether(s *Store, connections int32) *together {
-	return &together{store: s, turns: max(1, min(maxTurns, int(connections)/2))}
+	return &together{store: s, maxTurns: max(1, min(maxTurns, int(connections)/2))}
 }
 
-// append appends a line and returns how many rows were added. alone is the statement for a line by
-// itself.
-func (g *together) append(ctx context.Context, a *addition, alone func(context.Context) (int64, error)) (int64, error) {
-	g.mu.Lock()
-	if len(g.under) < g.turns {
-		t := new(turn)
-		g.under = append(g.under, t)
-		g.mu.Unlock()
-		defer g.pass(t)
-		return alone(ctx)
+// append sends a request once, and returns how many lines were added: together with others if it is
+// the first attempt and it fits, else alone.
+func (g *together) append(ctx context.Context, r *request) (int64, error) {
+	if r.wasTogether || !r.isPlain() || len(r.lines[0]) > togetherLine || g.store.single {
+		return r.sendAlone(ctx)
 	}
-	a.woken = make(chan struct{})
-	g.waiting = append(g.waiting, a)
-	g.mu.Unlock()
-	if g.await(a); a.turn != nil {
-		others := g.take(a)
+	r.wasTogether = true
+	w := &waiter{request: r}
+	if !g.start(w) {
+		g.await(w)
+	}
+	if w.turn != nil {
+		others := g.collect(w)
 		if len(others) == 0 {
-			defer g.pass(a.turn)
-			return alone(ctx)
+			defer g.endTurn(w.turn)
+			return r.sendAlone(ctx)
 		}
-		all := others
-		if a.sent.give() {
-			all = append(all, a)
-		}
-		g.send(all)
-		for _, other := range others {
-			close(other.woken)
-		}
-		runtime.Gosched() // those who were just answered may have more
-		g.pass(a.turn)
+		g.sendFor(w, others)
 	}
 	switch {
-	case a.added:
+	case w.added:
 		return 1, nil
-	case judge(a.err) == lost:
-		return 0, a.err
+	case classify(w.err) == lost:
+		return 0, w.err
 	}
-	return alone(ctx)
+	return r.sendAlone(ctx)
 }
 
-// await waits until the addition has its turn, or was sent by another. After togetherWait it takes
-// over the oldest turn.
-func (g *together) await(a *addition) {
+// start gives the request a turn, if one is free, or adds it to those that wait.
+func (g *together) start(w *waiter) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if len(g.turns) < g.maxTurns {
+		w.turn = new(turn)
+		g.turns = append(g.turns, w.turn)
+		return true
+	}
+	w.woken = make(chan struct{})
+	g.waiting = append(g.waiting, w)
+	return false
+}
+
+// await waits until the request has a turn, or was carried along. After togetherWait it replaces
+// the oldest turn.
+func (g *together) await(w *waiter) {
 	timer := time.NewTimer(togetherWait)
 	defer timer.Stop()
 	select {
-	case <-a.woken:
+	case <-w.woken:
 		return
 	case <-timer.C:
 	}
 	g.mu.Lock()
-	if i := slices.Index(g.waiting, a); i >= 0 {
-		if len(g.under) == g.turns {
-			g.under = slices.Delete(g.under, 0, 1)
+	if i := slices.Index(g.waiting, w); i >= 0 {
+		if len(g.turns) == g.maxTurns {
+			g.turns = slices.Delete(g.turns, 0, 1)
 		}
-		g.give(i)
+		g.giveTurn(i)
 	}
 	g.mu.Unlock()
-	<-a.woken
+	<-w.woken
 }
 
-// give gives a turn to the addition that waits at i. The caller holds the mutex.
-func (g *together) give(i int) {
-	a := g.waiting[i]
+// giveTurn gives a turn to the request that waits at i. The caller holds the mutex.
+func (g *together) giveTurn(i int) {
+	w := g.waiting[i]
 	g.waiting = slices.Delete(g.waiting, i, i+1)
-	a.turn = new(turn)
-	g.under = append(g.under, a.turn)
-	close(a.woken)
+	w.turn = new(turn)
+	g.turns = append(g.turns, w.turn)
+	close(w.woken)
 }
 
-// pass ends a turn that was not taken away.
-func (g *together) pass(t *turn) {
+// endTurn ends a turn, unless it was replaced, and gives one to the first that waits.
+func (g *together) endTurn(t *turn) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	i := slices.Index(g.under, t)
+	i := slices.Index(g.turns, t)
 	if i < 0 {
 		return
 	}
-	g.under = slices.Delete(g.under, i, i+1)
+	g.turns = slices.Delete(g.turns, i, i+1)
 	if len(g.waiting) > 0 {
-		g.give(0)
+		g.giveTurn(0)
 	}
 }
 
-// take returns the additions that the statement of the first one can carry, too: one of each log.
-func (g *together) take(first *addition) []*addition {
+// collect removes from the list, and returns, the requests that the statement of the first one can
+// carry along: one of each log.
+func (g *together) collect(first *waiter) []*waiter {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	var others []*addition
+	if len(g.waiting) == 0 {
+		return nil
+	}
+	var others []*waiter
 	logs := map[string]bool{string(first.log.key.log): true}
 	left := g.waiting[:0]
-	for _, a := range g.waiting {
-		switch key := string(a.log.key.log); {
+	for _, w := range g.waiting {
+		switch key := string(w.log.key.log); {
 		case logs[key] || len(others) == togetherCount-1:
-			left = append(left, a)
-		case !a.sent.give(): // its caller no longer waits
-			close(a.woken)
+			left = append(left, w)
+		case !w.startSending(): // abandoned
+			close(w.woken)
 		default:
 			logs[key] = true
-			others = append(others, a)
+			others = append(others, w)
 		}
 	}
 	clear(g.waiting[len(left):])
@@ -185,14 +194,28 @@ func (g *together) take(first *addition) []*addition {
 	return others
 }
 
-// send sends the lines of all in one statement and notes what became of each.
-func (g *together) send(all []*addition) {
-	s, byLog := g.store, make(map[string]*addition, len(all))
+// sendFor uses the turn of the first request to send all of them, and wakes the others.
+func (g *together) sendFor(first *waiter, others []*waiter) {
+	all := others
+	if first.startSending() {
+		all = append(all, first)
+	}
+	g.sendAll(all)
+	for _, w := range others {
+		close(w.woken)
+	}
+	runtime.Gosched() // the callers that were just answered may append more
+	g.endTurn(first.turn)
+}
+
+// sendAll sends the lines of all requests in one statement, and records the result of each.
+func (g *together) sendAll(all []*waiter) {
+	s, byLog := g.store, make(map[string]*waiter, len(all))
 	logs, lines := make([][]byte, len(all)), make([][]byte, len(all))
 	lives, ats, ends := make([]int64, len(all)), make([]int64, len(all)), make([]int64, len(all))
-	for i, a := range all {
-		logs[i], lives[i], ats[i], ends[i], lines[i] = a.log.key.log, a.log.life, a.sent.at, a.sent.end, a.sent.lines[0]
-		byLog[string(a.log.key.log)] = a
+	for i, w := range all {
+		logs[i], lives[i], ats[i], ends[i], lines[i] = w.log.key.log, w.log.life, w.at, w.end, w.lines[0]
+		byLog[string(w.log.key.log)] = w
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), statementTimeout)
 	defer cancel()
@@ -204,10 +227,10 @@ func (g *together) send(all []*addition) {
 	for _, log := range added {
 		byLog[string(log)].added = err == nil
 	}
-	for _, a := range all {
-		a.err = err
-		if !a.added {
-			a.sent.answered(0, err)
+	for _, w := range all {
+		w.err = err
+		if !w.added {
+			w.record(0, err)
 		}
 	}
 }

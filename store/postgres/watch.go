@@ -11,47 +11,48 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// hub wakes watchers of a log and those who watch all. It learns of changes in three ways: this program's own appends, at once;
-// notifications from other programs; and a check of all watched logs twice a second. The check
-// alone would be enough, so nothing is lost where notifications do not arrive, such as behind a
-// connection pool. Those who watch all logs are told by notifications, and look if there are none.
+// hub wakes those who watch a log, and those who watch all logs of the store. It detects changes in
+// three ways: this program's own appends, at once; notifications from other programs; and a poll of
+// all watched logs twice a second. The poll alone would be enough for watched logs, so nothing is
+// lost where notifications do not arrive, such as behind a connection pool. Those who watch the
+// store rely on notifications, and list the logs themselves if there are none.
 //
 // An append does not notify anyone itself: NOTIFY in a transaction takes a lock that is global to
-// the server. Instead, each program collects its changes and sends them every few milliseconds.
+// the server. Instead, each program collects its changes and announces them every few milliseconds.
 type hub struct {
 	store  *Store
 	config *pgx.ConnConfig
 
 	changes atomic.Int64 // how often this program has changed a log
 
-	mu       sync.Mutex
-	watched  map[string]*watched // by the log's key
-	ears     map[*ear]bool       // those who watch all logs
-	hears    context.Context     // of who hears notifications; nil if they do not arrive
-	untold   map[string]bool     // what others must be told of; nil if no one is about to
-	watching func()              // ends those who look and listen; nil if there are no watchers
-	wg       sync.WaitGroup
+	mu           sync.Mutex
+	watched      map[string]*watched  // by the log's key
+	storeWatches map[*storeWatch]bool // those who watch all logs of the store
+	listening    context.Context      // of the connection on which notifications arrive; nil if none do
+	unannounced  map[string]bool      // logs to announce to other programs; nil if announce does not run
+	stop         func()               // ends poll and listen; nil if there are no watchers
+	wg           sync.WaitGroup
 }
 
 // watched is a log that someone watches.
 type watched struct {
 	watchers   int
 	changed    chan struct{} // closed and replaced at each change
-	life, tail int64         // as last looked at
+	life, tail int64         // at the last poll
 }
 
 const (
-	// The first change is announced after notifyFirst, and further ones at intervals of up to
-	// notifyLast: a notification costs the server as much as an append.
-	notifyFirst = 5 * time.Millisecond
-	notifyLast  = 20 * time.Millisecond
-	lookEvery   = 500 * time.Millisecond
-	// told is how many logs a notification names. It must be shorter than 8,000 bytes.
-	told = 200
+	// The first change is announced after announceFirst, and further ones at intervals of up to
+	// announceLast: a notification costs the server as much as an append.
+	announceFirst = 5 * time.Millisecond
+	announceLast  = 20 * time.Millisecond
+	pollEvery     = 500 * time.Millisecond
+	// maxAnnounced is how many logs a notification names. It must be shorter than 8,000 bytes.
+	maxAnnounced = 200
 )
 
 func newHub(s *Store, config *pgx.ConnConfig) *hub {
-	return &hub{store: s, config: config, watched: make(map[string]*watched), ears: make(map[*ear]bool)}
+	return &hub{store: s, config: config, watched: make(map[string]*watched), storeWatches: make(map[*storeWatch]bool)}
 }
 
 // channel is the name that the programs on one store notify and listen under.
@@ -67,7 +68,7 @@ func (h *hub) watch(k key) (wake func() <-chan struct{}, release func()) {
 		h.watched[string(k.log)] = w
 	}
 	w.watchers++
-	h.begin()
+	h.start()
 	wake = func() <-chan struct{} {
 		h.mu.Lock()
 		defer h.mu.Unlock()
@@ -76,21 +77,22 @@ func (h *hub) watch(k key) (wake func() <-chan struct{}, release func()) {
 	return wake, func() { h.leave(k, w) }
 }
 
-// begin has somebody look and listen. The caller holds the mutex.
-func (h *hub) begin() {
-	if h.watching == nil && !closed(h.store.done) {
+// start starts poll and listen, if they do not run. The caller holds the mutex.
+func (h *hub) start() {
+	if h.stop == nil && !closed(h.store.done) {
 		ctx, cancel := context.WithCancel(context.Background())
-		h.watching = cancel
-		h.wg.Go(func() { h.look(ctx) })
+		h.stop = cancel
+		h.wg.Go(func() { h.poll(ctx) })
 		h.wg.Go(func() { h.listen(ctx) })
 	}
 }
 
-// end is the opposite, if nobody watches any more. The caller holds the mutex.
-func (h *hub) end() {
-	if len(h.watched) == 0 && len(h.ears) == 0 && h.watching != nil {
-		h.watching()
-		h.watching = nil
+// stopIfUnwatched stops poll and listen if there are no watchers any more. The caller holds the
+// mutex.
+func (h *hub) stopIfUnwatched() {
+	if len(h.watched) == 0 && len(h.storeWatches) == 0 && h.stop != nil {
+		h.stop()
+		h.stop = nil
 	}
 }
 
@@ -101,7 +103,7 @@ func (h *hub) leave(k key, w *watched) {
 	if w.watchers--; w.watchers == 0 {
 		delete(h.watched, string(k.log))
 	}
-	h.end()
+	h.stopIfUnwatched()
 }
 
 // wake wakes those who watch a log. The caller holds the mutex.
@@ -112,7 +114,7 @@ func (h *hub) wake(log string) {
 	}
 }
 
-// changed says that this program has changed a log.
+// changed notes that this program has changed a log.
 func (h *hub) changed(k key) {
 	h.changes.Add(1)
 	h.mu.Lock()
@@ -121,36 +123,36 @@ func (h *hub) changed(k key) {
 	if closed(h.store.done) {
 		return
 	}
-	if h.untold == nil {
-		h.untold = make(map[string]bool)
-		h.wg.Go(h.tell)
+	if h.unannounced == nil {
+		h.unannounced = make(map[string]bool)
+		h.wg.Go(h.announce)
 	}
-	h.untold[string(k.log)] = true
+	h.unannounced[string(k.log)] = true
 }
 
-// tell tells others of what has changed since the last time. If it cannot, they find it by
-// themselves.
-func (h *hub) tell() {
-	for pause := notifyFirst; ; pause = min(2*pause, notifyLast) {
+// announce notifies other programs of the logs that this one has changed, until no more change. If
+// it cannot, the others find the changes by polling.
+func (h *hub) announce() {
+	for pause := announceFirst; ; pause = min(2*pause, announceLast) {
 		select {
 		case <-time.After(pause):
-		case <-h.store.done: // others still want to know
+		case <-h.store.done: // other programs still need the last changes
 		}
 		h.mu.Lock()
-		logs := make([]string, 0, len(h.untold))
-		for log := range h.untold {
+		logs := make([]string, 0, len(h.unannounced))
+		for log := range h.unannounced {
 			logs = append(logs, hex.EncodeToString([]byte(log)))
 		}
-		clear(h.untold)
+		clear(h.unannounced)
 		if len(logs) == 0 {
-			h.untold = nil
+			h.unannounced = nil
 			h.mu.Unlock()
 			return
 		}
 		h.mu.Unlock()
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		for len(logs) > 0 {
-			n := min(told, len(logs))
+			n := min(maxAnnounced, len(logs))
 			_ = h.notify(ctx, logs[:n])
 			logs = logs[n:]
 		}
@@ -167,7 +169,7 @@ func (h *hub) notify(ctx context.Context, logs []string) error {
 // listen wakes watchers of logs that other programs have changed, until ctx is done.
 func (h *hub) listen(ctx context.Context) {
 	for ctx.Err() == nil {
-		h.hear(ctx)
+		h.listenOnce(ctx)
 		select {
 		case <-time.After(time.Second):
 		case <-ctx.Done():
@@ -175,15 +177,15 @@ func (h *hub) listen(ctx context.Context) {
 	}
 }
 
-// hear listens on a connection of its own for as long as that lives.
-func (h *hub) hear(ctx context.Context) {
+// listenOnce listens on a connection of its own until that ends.
+func (h *hub) listenOnce(ctx context.Context) {
 	conn, err := pgx.ConnectConfig(ctx, h.config.Copy())
 	if err != nil {
 		return
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
 	// Behind a pool that shares connections (PgBouncer), the connection that listens would soon
-	// be somebody else's. Its number in the server is then another than we were told.
+	// be somebody else's. Its process in the server is then another than at the beginning.
 	var number uint32
 	if err := conn.QueryRow(ctx, `SELECT pg_backend_pid()`).Scan(&number); err != nil {
 		return
@@ -200,13 +202,13 @@ func (h *hub) hear(ctx context.Context) {
 	if err := h.notify(ctx, nil); err != nil {
 		return
 	}
-	defer h.deaf(ctx)
+	defer h.notificationsEnd(ctx)
 	for {
 		n, err := conn.WaitForNotification(ctx)
 		if err != nil {
 			return
 		}
-		h.hearing(ctx)
+		h.notificationsArrive(ctx)
 		var logs [][]byte
 		for _, digits := range strings.Fields(n.Payload) {
 			if log, err := hex.DecodeString(digits); err == nil {
@@ -218,15 +220,15 @@ func (h *hub) hear(ctx context.Context) {
 			h.wake(string(log))
 		}
 		h.mu.Unlock()
-		h.tellEars(ctx, logs)
+		h.wakeStoreWatches(ctx, logs)
 	}
 }
 
-// look looks at all watched logs again and again, until ctx is done.
-func (h *hub) look(ctx context.Context) {
+// poll compares all watched logs with what they were, again and again, until ctx is done.
+func (h *hub) poll(ctx context.Context) {
 	for {
 		select {
-		case <-time.After(lookEvery):
+		case <-time.After(pollEvery):
 		case <-ctx.Done():
 			return
 		}
@@ -245,7 +247,7 @@ func (h *hub) look(ctx context.Context) {
 	}
 }
 
-// heads returns the rows of those logs that are there.
+// heads returns the rows of those of the logs that exist.
 func (h *hub) heads(ctx context.Context, logs [][]byte) (map[string]head, error) {
 	s := h.store
 	rows, err := s.pool.Query(ctx, s.sql(`SELECT log, life, tail FROM coppice.logs WHERE tenant = $1 AND log = ANY ($2) AND slot = 0`), s.tenant, logs)
@@ -262,7 +264,7 @@ func (h *hub) heads(ctx context.Context, logs [][]byte) (map[string]head, error)
 	return found, err
 }
 
-// compare wakes the watchers of logs that are not as they were at the last look.
+// compare wakes the watchers of logs that have changed since the last poll.
 func (h *hub) compare(logs [][]byte, found map[string]head) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -278,11 +280,11 @@ func (h *hub) compare(logs [][]byte, found map[string]head) {
 // close ends everything. The store is closed already, so that nothing new begins.
 func (h *hub) close() {
 	h.mu.Lock()
-	if h.watching != nil {
-		h.watching()
-		h.watching = nil
+	if h.stop != nil {
+		h.stop()
+		h.stop = nil
 	}
-	for e := range h.ears {
+	for e := range h.storeWatches {
 		e.TellAll() // they find that the store is closed
 	}
 	h.mu.Unlock()

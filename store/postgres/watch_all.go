@@ -10,8 +10,8 @@ import (
 	"github.com/coppice-dev/coppice/store"
 )
 
-// Watch implements store.Watcher. Where no notifications arrive, all logs are looked at. In the trash
-// they are, too: nobody waits for it.
+// Watch implements store.Watcher. Where no notifications arrive, it lists all logs again and again. So
+// it does in the trash, whose changes nobody waits for.
 func (s *Store) Watch(ctx context.Context) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		if err := s.ready(ctx, "list", ""); err != nil {
@@ -22,66 +22,68 @@ func (s *Store) Watch(ctx context.Context) iter.Seq2[string, error] {
 			store.Look(ctx, s, nil)(yield)
 			return
 		}
-		e := s.hub.hearAll()
+		e := s.hub.watchStore()
 		defer e.close()
 		store.Look(ctx, s, e)(yield)
 	}
 }
 
-// ear is somebody who watches all logs.
-type ear struct {
+// storeWatch is a watch of all logs of a store.
+type storeWatch struct {
 	*store.Inbox
 	hub *hub
 }
 
-// hearAll returns an ear, which the caller must close.
-func (h *hub) hearAll() *ear {
-	e := &ear{store.NewInbox(), h}
+// watchStore begins a watch, which the caller must close.
+func (h *hub) watchStore() *storeWatch {
+	e := &storeWatch{store.NewInbox(), h}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.ears[e] = true
-	h.begin()
+	h.storeWatches[e] = true
+	h.start()
 	return e
 }
 
-func (e *ear) close() {
+func (e *storeWatch) close() {
 	e.hub.mu.Lock()
 	defer e.hub.mu.Unlock()
-	delete(e.hub.ears, e)
-	e.hub.end()
+	delete(e.hub.storeWatches, e)
+	e.hub.stopIfUnwatched()
 }
 
-// hearing notes that notifications arrive. Those who watch all logs have missed what came before.
-func (h *hub) hearing(ctx context.Context) {
+// notificationsArrive notes that notifications arrive on the connection of a context. Those who
+// watch the store have missed the earlier ones.
+func (h *hub) notificationsArrive(ctx context.Context) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.hears == ctx {
+	if h.listening == ctx {
 		return
 	}
-	h.hears = ctx
-	for e := range h.ears {
+	h.listening = ctx
+	for e := range h.storeWatches {
 		e.TellAll()
 	}
 }
 
-// deaf notes that none arrive any more, unless somebody else hears them by now.
-func (h *hub) deaf(ctx context.Context) {
+// notificationsEnd notes that no more notifications arrive, unless they arrive on another
+// connection by now.
+func (h *hub) notificationsEnd(ctx context.Context) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.hears != ctx {
+	if h.listening != ctx {
 		return
 	}
-	h.hears = nil
-	for e := range h.ears {
-		e.Tell() // it has to look by itself
+	h.listening = nil
+	for e := range h.storeWatches {
+		e.Tell() // it has to list the logs itself
 	}
 }
 
-// tellEars tells those who watch all logs which of them have changed. A notification is for all
+// wakeStoreWatches tells those who watch the store which logs have changed. A notification is for all
 // tenants and has no names.
-func (h *hub) tellEars(ctx context.Context, logs [][]byte) {
+func (h *hub) wakeStoreWatches(ctx context.Context, logs [][]byte) {
 	h.mu.Lock()
-	nobody := len(h.ears) == 0
+	nobody := len(h.storeWatches) == 0
 	h.mu.Unlock()
 	if nobody || len(logs) == 0 {
 		return
@@ -94,7 +96,7 @@ func (h *hub) tellEars(ctx context.Context, logs [][]byte) {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for e := range h.ears {
+	for e := range h.storeWatches {
 		if e.Tell(names...); err != nil {
 			e.TellAll()
 		}
@@ -102,10 +104,10 @@ func (h *hub) tellEars(ctx context.Context, logs [][]byte) {
 }
 
 // Err implements store.Notices. A pool of connections between us and the server is no fault.
-func (e *ear) Err() error {
+func (e *storeWatch) Err() error {
 	e.hub.mu.Lock()
 	defer e.hub.mu.Unlock()
-	if e.hub.hears == nil {
+	if e.hub.listening == nil {
 		return errors.ErrUnsupported
 	}
 	return nil

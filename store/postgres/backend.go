@@ -17,18 +17,18 @@ import (
 	"github.com/coppice-dev/coppice/store"
 )
 
-// depot keeps the bytes of blobs: the tables, a directory, or a bucket. A depot is the only list of
-// the blobs in it. Which lines name a blob, and who holds blobs, is in the tables, so that a deletion
-// is safe whatever other machines do meanwhile. A blob is in a depot whole or not at all.
+// blobBackend keeps the bytes of blobs: the tables, a directory, or a bucket. A backend is the only
+// list of the blobs in it. Which lines name a blob, and who holds blobs, is in the tables, so that a
+// deletion is safe whatever other machines do meanwhile. A blob is in a backend whole or not at all.
 //
-// The database says which depots there are, so that all programs agree. Blobs are put into the
+// The database says which backends there are, so that all programs agree. Blobs are put into the
 // one that was chosen last, and read and deleted in all of them. A program that does not know
 // the latest yet puts blobs where others will find them, looks again before it says that one is
 // missing, and before it lists or deletes any.
-type depot interface {
+type blobBackend interface {
 	fmt.Stringer
 	put(ctx context.Context, op string, ref store.Ref, data []byte) error
-	// get returns what is there, or store.ErrNotExist. The caller compares it with the name.
+	// get returns the bytes, or store.ErrNotExist. The caller compares it with the name.
 	get(ctx context.Context, op string, ref store.Ref) ([]byte, error)
 	list(ctx context.Context, op string) iter.Seq2[blob, error]
 	// delete reports whether there was one.
@@ -44,14 +44,14 @@ type blob struct {
 // InDatabase is the place of blobs that are kept in the tables.
 const InDatabase = "database"
 
-// known are the depots that a program has seen.
-type known struct {
+// knownBackends are the backends that a program has opened.
+type knownBackends struct {
 	mu     sync.Mutex
-	list   []depot // in the order in which to look; nil before the first use
-	opened map[string]depot
+	list   []blobBackend // in the order in which to look; nil before the first use
+	opened map[string]blobBackend
 }
 
-func (k *known) close() {
+func (k *knownBackends) close() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, d := range k.opened {
@@ -59,66 +59,66 @@ func (k *known) close() {
 	}
 }
 
-// depots returns where blobs are: the first is where they go. With again, it asks the database.
-func (s *Store) depots(ctx context.Context, op string, again bool) ([]depot, error) {
+// blobBackends returns where blobs are: the first is where they go. With again, it asks the database.
+func (s *Store) blobBackends(ctx context.Context, op string, again bool) ([]blobBackend, error) {
 	if err := s.ready(ctx, op, ""); err != nil {
 		return nil, err
 	}
-	s.known.mu.Lock()
-	list := s.known.list
-	s.known.mu.Unlock()
+	s.backends.mu.Lock()
+	list := s.backends.list
+	s.backends.mu.Unlock()
 	if list != nil && !again {
 		return list, nil
 	}
-	var rows []depotRow
+	var rows []backendRow
 	err := s.read(ctx, op, "", func(ctx context.Context) (err error) {
-		rows, err = s.depotRows(ctx)
+		rows, err = s.backendRows(ctx)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	s.known.mu.Lock()
-	defer s.known.mu.Unlock()
+	s.backends.mu.Lock()
+	defer s.backends.mu.Unlock()
 	list = nil
 	for _, row := range rows {
-		d := s.known.opened[row.ID]
+		d := s.backends.opened[row.ID]
 		if d == nil {
-			if d, err = s.openDepot(row); err != nil {
+			if d, err = s.openBackend(row); err != nil {
 				return nil, err
 			}
-			s.known.opened[row.ID] = d
+			s.backends.opened[row.ID] = d
 		}
 		list = append(list, d)
 	}
-	s.known.list = list
+	s.backends.list = list
 	return list, nil
 }
 
-// depotRow is a depot as the database knows it. The ID is a part of the path or of the key of
+// backendRow is a backend as the database knows it. The ID is a part of the path or of the key of
 // each blob, so that two databases can have the same directory or bucket and never delete each
 // other's blobs.
-type depotRow struct {
+type backendRow struct {
 	ID    string
 	Place string
 }
 
-// depotRows returns the depots, the latest first. The tables are always one of them.
-func (s *Store) depotRows(ctx context.Context) ([]depotRow, error) {
-	rows, err := s.pool.Query(ctx, s.sql(`SELECT id, place FROM coppice.depots ORDER BY chosen DESC`))
+// backendRows returns the backends, the latest first. The tables are always one of them.
+func (s *Store) backendRows(ctx context.Context) ([]backendRow, error) {
+	rows, err := s.pool.Query(ctx, s.sql(`SELECT id, place FROM coppice.blob_backends ORDER BY chosen DESC`))
 	if err != nil {
 		return nil, err
 	}
-	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[depotRow])
+	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[backendRow])
 	for _, row := range all {
 		if row.Place == InDatabase {
 			return all, err
 		}
 	}
-	return append(all, depotRow{Place: InDatabase}), err
+	return append(all, backendRow{Place: InDatabase}), err
 }
 
-func (s *Store) openDepot(row depotRow) (depot, error) {
+func (s *Store) openBackend(row backendRow) (blobBackend, error) {
 	switch {
 	case row.Place == InDatabase:
 		return tables{s}, nil
@@ -155,8 +155,8 @@ func (t target) tenantDir() string {
 	return t.tenant
 }
 
-// join names several depots.
-func join(all []depot) string {
+// joinNames names several backends.
+func joinNames(all []blobBackend) string {
 	var names []string
 	for _, d := range all {
 		names = append(names, d.String())
@@ -181,29 +181,29 @@ func KeepBlobs(ctx context.Context, where, place string) (string, error) {
 	}
 	defer s.Close()
 	s.patience = impatience
-	rows, err := s.depotRows(ctx)
+	rows, err := s.backendRows(ctx)
 	if err != nil {
 		return "", s.fail(op, "", err)
 	}
-	row := depotRow{ID: strings.ToLower(rand.Text()[:10]), Place: place}
+	row := backendRow{ID: strings.ToLower(rand.Text()[:10]), Place: place}
 	for _, old := range rows {
 		if old.Place == place && old.ID != "" {
 			row = old
 		}
 	}
-	if err := s.tryDepot(ctx, op, row); err != nil {
+	if err := s.tryBackend(ctx, op, row); err != nil {
 		return "", err
 	}
 	return place, s.write(ctx, op, "", func(ctx context.Context) error {
-		_, err := s.pool.Exec(ctx, s.sql(`INSERT INTO coppice.depots (place, id, chosen) SELECT $1, $2, coalesce(max(chosen), 0) + 1 FROM coppice.depots
+		_, err := s.pool.Exec(ctx, s.sql(`INSERT INTO coppice.blob_backends (place, id, chosen) SELECT $1, $2, coalesce(max(chosen), 0) + 1 FROM coppice.blob_backends
 			ON CONFLICT (place) DO UPDATE SET chosen = excluded.chosen`), row.Place, row.ID)
 		return err
 	})
 }
 
-// tryDepot writes a random blob, reads it back and deletes it.
-func (s *Store) tryDepot(ctx context.Context, op string, row depotRow) error {
-	d, err := s.openDepot(row)
+// tryBackend writes a random blob, reads it back and deletes it.
+func (s *Store) tryBackend(ctx context.Context, op string, row backendRow) error {
+	d, err := s.openBackend(row)
 	if err != nil {
 		return err
 	}

@@ -20,13 +20,13 @@ import (
 	"github.com/coppice-dev/coppice/store/storetest"
 )
 
-// depotChildEnv, when set, makes the test binary a child that puts blobs into that store.
-const depotChildEnv = "COPPICE_DEPOT_CHILD"
+// backendChildEnv, when set, makes the test binary a child that puts blobs into that store.
+const backendChildEnv = "COPPICE_BACKEND_CHILD"
 
-// TestDepotChild is the child. It names every second blob, deletes the others, and says on
+// TestBackendChild is the child. It names every second blob, deletes the others, and says on
 // standard output which blobs it has named. As a test of its own it has nothing to do.
-func TestDepotChild(t *testing.T) {
-	where, from, isChild := strings.Cut(os.Getenv(depotChildEnv), "|")
+func TestBackendChild(t *testing.T) {
+	where, from, isChild := strings.Cut(os.Getenv(backendChildEnv), "|")
 	if !isChild {
 		return
 	}
@@ -76,8 +76,8 @@ func TestKilledWithBlobsElsewhere(t *testing.T) {
 // killWriter runs a child, kills it when it has said a few lines, and returns what it has named.
 func killWriter(t *testing.T, rng *rand.Rand, where string, round int) (named []store.Ref) {
 	t.Helper()
-	child := exec.Command(os.Args[0], "-test.run=^TestDepotChild$")
-	child.Env = append(os.Environ(), fmt.Sprintf("%s=%s|%d", depotChildEnv, where, round))
+	child := exec.Command(os.Args[0], "-test.run=^TestBackendChild$")
+	child.Env = append(os.Environ(), fmt.Sprintf("%s=%s|%d", backendChildEnv, where, round))
 	out, err := child.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
