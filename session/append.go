@@ -14,22 +14,22 @@ import (
 
 // The steps of an append, whichever method starts it:
 //
-//	put            one call, from beginning to end
-//	  makeReady    before the lock: Options.Clean, checkForm, limits, blobs
-//	  checkInLog   before the lock: checks that need to read the log
-//	  write        under the lock, without waiting for the disk
-//	    encode     assign, which gives the entry its id, parent and time; then its line
-//	    Start      the store appends the lines
-//	    meet       if another writer was faster: read what it wrote, try again
-//	    addBatch   add the entries to the tree
-//	  commit       after the lock: wait for the disk
+//	put                    one call, from beginning to end
+//	  makeReady            before the lock: Options.Clean, checkForm, limits, blobs
+//	  checkInLog           before the lock: checks that need to read the log
+//	  write                under the lock, without waiting for the disk
+//	    encode             assign, which gives the entry its id, parent and time; then its line
+//	    Start              the store appends the lines
+//	    resolveConflict    if another writer was faster: read its entries, try again
+//	    addBatch           add the entries to the tree
+//	  commit               after the lock: wait for the disk
 //
 // The order matters. Cleaning comes first, so that no secret reaches a blob. Blobs come
 // before the line that names them, so that a crash leaves at worst a blob that nothing
 // names, never a line whose content is missing. And the tree learns of an entry only when
 // its line is in the log.
 //
-// checkForm, checkInLog and assign are the door: see door.go.
+// checkForm, checkInLog and assign are explained in validate.go.
 
 // AppendEntry adds an entry of any type as a child of the leaf, and moves the leaf to it. It
 // returns the entry's id. Message, Label, Compaction and the like make entries. ParentID must
@@ -135,10 +135,9 @@ func (s *Session) start(w *writing, blobs *heldBlobs) ([]string, func() error, e
 	}
 }
 
-// await waits until what was written is on the disk. It is called without mu, so others can
-// write in the meantime, and one sync covers us all. If it fails, we do not know what is on
-// the disk, and the kernel will not say: a second sync would succeed. So this session
-// accepts no more appends.
+// await waits until the lines are on the disk. It is called without mu, so others can write in the
+// meantime, and one sync covers them all. If it fails, nobody knows which lines are on the disk, and
+// the kernel will not say: a second sync would succeed. So this session accepts no more appends.
 func (s *Session) await(commit func() error) error {
 	err := commit()
 	if err != nil {
@@ -149,8 +148,8 @@ func (s *Session) await(commit func() error) error {
 	return err
 }
 
-// errLeafMoved means that what was read before the lock was taken no longer holds: the
-// checks of checkInLog, or what a Tx was built on. It is never returned to a caller.
+// errLeafMoved means that the leaf has moved since it was read without the lock, so the checks of
+// checkInLog, or the state that a Tx was built on, are out of date. It is never returned to a caller.
 var errLeafMoved = errors.New("the leaf has moved")
 
 // makeReady cleans, checks and measures entries, and only then puts their large content
@@ -211,7 +210,7 @@ func (s *Session) write(ctx context.Context, w *writing) ([]string, func() error
 	if err := s.checkOpen(w.op); err != nil {
 		return nil, nil, err
 	}
-	if w.tx != nil && !w.tx.holds() || w.tx == nil && w.checked && s.tree.leaf != w.checkedLeaf {
+	if w.tx != nil && !w.tx.isCurrent() || w.tx == nil && w.checked && s.tree.leaf != w.checkedLeaf {
 		return nil, nil, errLeafMoved
 	}
 	batch, err := s.encode(ctx, w)
@@ -238,7 +237,7 @@ func (s *Session) write(ctx context.Context, w *writing) ([]string, func() error
 		if w.tx != nil && w.tx.again && errors.Is(err, ErrConflict) {
 			return nil, nil, errLeafMoved
 		}
-		if err := s.meet(ctx, batch, err, known); err != nil {
+		if err := s.resolveConflict(ctx, batch, err, known); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -269,10 +268,10 @@ func (s *Session) checkOpen(op string) error {
 	return nil
 }
 
-// meet handles an append that did not land. If another writer was faster, it reads what
-// that writer wrote, and returns nil if the append may be tried again, or errLeafMoved if it must
-// follow what that writer began the session with.
-func (s *Session) meet(ctx context.Context, b *batch, err error, known int) error {
+// resolveConflict handles an append that the store refused. If another writer was faster, it reads
+// that writer's entries, and returns nil if the append may be tried again, or errLeafMoved if it must
+// follow the entries with which that writer began the session.
+func (s *Session) resolveConflict(ctx context.Context, b *batch, err error, known int) error {
 	if errors.Is(err, ErrUnknown) {
 		s.failed = err
 	}
@@ -291,7 +290,7 @@ func (s *Session) meet(ctx context.Context, b *batch, err error, known int) erro
 			return &Error{Op: "append", Name: s.name, Kind: ErrExist, Err: fmt.Errorf("another program wrote entry %q", id)}
 		}
 	}
-	if s.reports(known) {
+	if s.mustReport(known) {
 		s.apart = true
 		return &ConflictError{Leaf: s.tree.leaf, Theirs: s.tree.logLeaf, Err: err}
 	}
@@ -303,7 +302,7 @@ func (s *Session) meet(ctx context.Context, b *batch, err error, known int) erro
 }
 
 // errShorter is the error for a conflict after which there is nothing new to read: the log
-// got shorter, so some of what we know is gone.
+// got shorter, so entries that we have read are gone.
 func (s *Session) errShorter() error {
 	return &Error{
 		Op: "append", Name: s.name, Kind: ErrReplaced,
@@ -312,9 +311,9 @@ func (s *Session) errShorter() error {
 	}
 }
 
-// reports reports whether the caller must hear about what others wrote, which are the
-// nodes from an index on.
-func (s *Session) reports(known int) bool {
+// mustReport reports whether the append must fail because of the entries of other writers, which are
+// the nodes from an index on.
+func (s *Session) mustReport(known int) bool {
 	switch s.opts.OnConflict {
 	case GrowBranch:
 		return false
@@ -350,7 +349,7 @@ func (s *Session) encode(ctx context.Context, w *writing) (*batch, error) {
 		}
 		b.add(e, int64(len(line)))
 		if w.isGraft(i) && e.Type == TypeLeaf {
-			if b.leaf, err = s.standsAt(ctx, b, b.leaf); err != nil {
+			if b.leaf, err = s.leafAfter(ctx, b, b.leaf); err != nil {
 				return nil, err
 			}
 		}
@@ -383,8 +382,8 @@ func (s *Session) addBatch(ctx context.Context, b *batch, at, end store.Pos) err
 		s.tree.addEntry(b.heads[i])
 	}
 	s.tree.end, s.tree.leaf, s.tree.logLeaf, s.apart = end, b.leaf, b.leaf, false
-	s.tree.begins = false // if the session has no marker, what is new ends its beginning
-	s.linked.pass(b, at, end)
+	s.tree.inBeginning = false // if the session has no marker, what is new ends its beginning
+	s.linked.advance(b, at, end)
 	return nil
 }
 

@@ -35,10 +35,10 @@ func assemble(sel *selection) *sharedContext {
 	}
 	c.state = state
 	c.Provider, c.Model, c.ThinkingLevel = state.Provider, state.Model, state.ThinkingLevel
-	order := c.placeAll(&seen.pairs)
+	order := c.arrangementOf(&seen.pairs)
 	report := noReport
 	if seen.usage {
-		report = c.takeReport(append(then.unlike, order.unlike...))
+		report = c.readReport(append(then.unlike, order.unlike...))
 	}
 	c.countAfter(c.arrange(&order, report))
 	c.mayGrow = order.isNone() && (sel.compaction == nil || sel.hasMessage())
@@ -221,11 +221,11 @@ func (c *Context) pair() arrangement {
 	for i := range c.Entries {
 		pairs.Add(&c.Entries[i])
 	}
-	return c.placeAll(&pairs)
+	return c.arrangementOf(&pairs)
 }
 
-// placeAll is pair for a caller that has already fed the entries to a Pairs.
-func (c *Context) placeAll(pairs *Pairs) arrangement {
+// arrangementOf is pair for a caller that has already fed the entries to a Pairs.
+func (c *Context) arrangementOf(pairs *Pairs) arrangement {
 	if len(pairs.Refs()) == 0 {
 		return arrangement{}
 	}
@@ -233,7 +233,7 @@ func (c *Context) placeAll(pairs *Pairs) arrangement {
 	for i := range c.Entries {
 		runs = addToRuns(runs, &c.Entries[i], i)
 	}
-	return c.placeResults(pairs.Refs(), runs)
+	return c.arrangeResults(pairs.Refs(), runs)
 }
 
 // modelRun is a run of consecutive messages of the model, which a provider sees as one
@@ -268,9 +268,9 @@ type arrangement struct {
 // isNone reports whether all entries are sent in their places.
 func (a *arrangement) isNone() bool { return len(a.missing) == 0 && len(a.dropped) == 0 }
 
-// placeResults finds the place of each result. One that comes before the end of its call's
-// run is in its place; others, and those that are missing, go after the run.
-func (c *Context) placeResults(refs []Ref, runs []modelRun) arrangement {
+// arrangeResults decides where each result is sent. One that comes before the end of its call's run
+// stays where it is; others, and those that are missing, go after the run.
+func (c *Context) arrangeResults(refs []Ref, runs []modelRun) arrangement {
 	a := arrangement{dropped: make(map[*Content]bool), moved: make(map[*Content]bool), missing: make(map[int][]movedRef)}
 	for _, ref := range refs {
 		if !ref.Call {

@@ -18,7 +18,7 @@ type batch struct {
 	leaf  string    // after these entries
 	size  int64     // what they add to the session, blobs included
 	now   time.Time // the time of the last one
-	at    map[string]int
+	byID  map[string]int
 }
 
 // How much memory a session keeps for its next batch. Grafts are large and come one after
@@ -34,7 +34,7 @@ func (b *batch) reset(entries int, leaf string, alone bool) {
 	if cap(b.lines) > keptLines {
 		b.heads, b.lines, b.ends, b.runs = nil, nil, nil, nil
 	}
-	b.leaf, b.size, b.at, b.now = leaf, 0, nil, time.Time{}
+	b.leaf, b.size, b.byID, b.now = leaf, 0, nil, time.Time{}
 	if alone {
 		b.ids = b.own[:0]
 	} else {
@@ -70,8 +70,8 @@ func (b *batch) add(e *Entry, length int64) {
 		b.leaf = h.parent
 	}
 	n := len(b.ids)
-	if b.at != nil {
-		b.at[e.ID] = n
+	if b.byID != nil {
+		b.byID[e.ID] = n
 	}
 	if n > 0 && b.ids[n-1] == h.parent {
 		b.runs = append(b.runs, b.runs[n-1])
@@ -86,16 +86,16 @@ func (b *batch) add(e *Entry, length int64) {
 
 // index returns the position of an id in the batch, or -1.
 func (b *batch) index(id string) int {
-	if b.at == nil && len(b.ids) < 16 {
+	if b.byID == nil && len(b.ids) < 16 {
 		return slices.Index(b.ids, id)
 	}
-	if b.at == nil {
-		b.at = make(map[string]int, cap(b.ids))
+	if b.byID == nil {
+		b.byID = make(map[string]int, cap(b.ids))
 		for i, id := range b.ids {
-			b.at[id] = i
+			b.byID[id] = i
 		}
 	}
-	if i, ok := b.at[id]; ok {
+	if i, ok := b.byID[id]; ok {
 		return i
 	}
 	return -1

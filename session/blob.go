@@ -103,7 +103,7 @@ func (m *mover) put(held *heldBlobs) error {
 func (m *mover) blocks(blocks []Content, size *int64) []Content {
 	out := blocks
 	for i := range blocks {
-		if blocks[i].staysWhole() {
+		if blocks[i].hasNoBlob() {
 			continue
 		}
 		c, changed := m.block(blocks[i], size)
@@ -118,8 +118,8 @@ func (m *mover) blocks(blocks []Content, size *int64) []Content {
 	return out
 }
 
-// staysWhole reports whether a block has nothing that could be in a blob. Most do.
-func (c *Content) staysWhole() bool {
+// hasNoBlob reports whether a block has nothing that could be in a blob. Most do.
+func (c *Content) hasNoBlob() bool {
 	return c.ToolResult == nil && c.Source() == nil
 }
 

@@ -59,7 +59,7 @@ func (m *MergeEntry) checkInLog(ctx context.Context, s *Session, w *writing, i i
 	if m.FromID == "" {
 		return s.errNoEntry(w.op, m.FromID) // to Path it would be the leaf
 	}
-	base, rest := w.pathTo(w.find(&m.FromID, i))
+	base, rest := w.pathTo(w.findParent(&m.FromID, i))
 	var path []Entry
 	if base != "" {
 		var err error
@@ -108,7 +108,7 @@ func (s *Session) checkNew(ctx context.Context, w *writing, i int) error {
 	for _, id := range ids {
 		wanted[id] = true
 	}
-	base, rest := w.pathTo(w.before(i, w.checkedLeaf))
+	base, rest := w.pathTo(w.parentOf(i, w.checkedLeaf))
 	sel := &selection{}
 	var err error
 	if base != "" {

@@ -209,7 +209,7 @@ func (s *Session) checkInLast(b *batch, e *Entry) error {
 	}
 	last := chain.last()
 	at, ok := s.tree.at(*e.ParentID)
-	if !ok || s.tree.nodes[at].pos >= last.shift || last.given[*e.ParentID] || s.tree.begins {
+	if !ok || s.tree.nodes[at].pos >= last.shift || last.given[*e.ParentID] || s.tree.inBeginning {
 		return nil
 	}
 	return &Error{
@@ -338,8 +338,8 @@ func (s *Session) replaceParts(ctx context.Context, chain *chainLog, change func
 	s.header, s.strange = header, strange // they never change
 	if err == nil {
 		known := false
-		if s.tree.leaf, known = s.tree.standsAt(t.leaf); !known {
-			err = s.whole(ctx)
+		if s.tree.leaf, known = s.tree.leafAfter(t.leaf); !known {
+			err = s.loadWhole(ctx)
 		}
 	}
 	if err != nil {

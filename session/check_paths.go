@@ -274,7 +274,7 @@ func (c *pathCheck) leave(v *visit) {
 		c.end()
 		return
 	}
-	c.takeBack(v.refs, v.faults)
+	c.dropAfter(v.refs, v.faults)
 }
 
 func (c *pathCheck) stretch() *stretch { return c.stretches[len(c.stretches)-1] }
@@ -355,8 +355,8 @@ func (c *pathCheck) pair(at int32, refs []toolRef) {
 	}
 }
 
-// takeBack takes back what came after that many refs and faults of the stretch.
-func (c *pathCheck) takeBack(refs, faults int) {
+// dropAfter undoes the effects of all but so many refs and faults of the stretch.
+func (c *pathCheck) dropAfter(refs, faults int) {
 	s := c.stretch()
 	for n := len(s.refs) - 1; n >= refs; n-- {
 		switch last := s.refs[n]; {
@@ -367,7 +367,7 @@ func (c *pathCheck) takeBack(refs, faults int) {
 		default:
 			s.since[last.Pair] = s.leaves
 		}
-		s.Pairs.takeBack()
+		s.Pairs.removeLast()
 		s.since = s.since[:n]
 	}
 	for _, f := range s.faults[faults:] {
@@ -417,7 +417,7 @@ func (c *pathCheck) begin(problems []Problem) {
 
 // end ends the stretch in force.
 func (c *pathCheck) end() {
-	c.takeBack(0, 0)
+	c.dropAfter(0, 0)
 	c.stretches = c.stretches[:len(c.stretches)-1]
 }
 

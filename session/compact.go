@@ -77,7 +77,7 @@ func (s *Session) PlanCompaction(o PlanOptions) (*CompactionPlan, error) {
 		return nil, err
 	}
 	compacted := &assemble(sel).Context
-	plan.StandsFor = sel.standsFor(compacted)
+	plan.StandsFor = sel.replacedBy(compacted)
 	if o.FirstKept != "" {
 		plan.fill(now, compacted, sel, o.Count)
 	}
@@ -119,7 +119,7 @@ func (c *Context) PlanCompaction(keepTokens int, count func(Entry) int) (*Compac
 	for i := range c.Entries {
 		switch {
 		case i == cut.prompt:
-		case i < cut.at && c.staysBefore(i):
+		case i < cut.at && c.isKeptBefore(i):
 			plan.Kept = slices.Insert(plan.Kept, system, c.Entries[i])
 			system++
 		case p.of[i] >= cut.at:
@@ -203,7 +203,7 @@ func (p *planner) eachCut(visit func(weighedCut)) {
 				visit(cut)
 			}
 		}
-		if p.of[i] != i || p.c.staysBefore(i) {
+		if p.of[i] != i || p.c.isKeptBefore(i) {
 			continue
 		}
 		kept -= p.tokens[i]
@@ -217,9 +217,9 @@ func (p *planner) eachCut(visit func(weighedCut)) {
 	}
 }
 
-// staysBefore reports whether an entry stays in the context even if the cut comes after it.
+// isKeptBefore reports whether an entry is kept in the context even if the cut comes after it.
 // System messages of the path do, but not those that a merge brought.
-func (c *Context) staysBefore(i int) bool {
+func (c *Context) isKeptBefore(i int) bool {
 	m := c.Entries[i].Message
 	return m != nil && m.Role == RoleSystem && c.isOnPath(i)
 }

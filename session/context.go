@@ -211,7 +211,7 @@ func (s *Session) walk(leaf *string) (ancestors, treeVersion, error) {
 	if !ok {
 		return ancestors{}, treeVersion{}, s.errNoEntry("context", *leaf)
 	}
-	return ancestors{nodes: nodes, at: at}, treeVersion{s.tree, s.tree.mended}, nil
+	return ancestors{nodes: nodes, at: at}, treeVersion{s.tree, s.tree.revision}, nil
 }
 
 func (s *Session) errNoEntry(op, id string) error {
@@ -225,7 +225,7 @@ func (s *Session) loadContext(ctx context.Context, leaf string) error {
 		return s.errClosed("context")
 	}
 	if s.tree.extent != extentEnd {
-		return s.wholeFor(ctx, leaf)
+		return s.loadWholeFor(ctx, leaf)
 	}
 	t, err, refused := s.loadDecoded(ctx)
 	if refused != nil {
@@ -234,12 +234,12 @@ func (s *Session) loadContext(ctx context.Context, leaf string) error {
 	if err == nil && t.leaf == s.tree.leaf {
 		t.extent, t.deepFrom = max(t.extent, extentContext), t.leaf
 		s.tree = t
-		return s.wholeFor(ctx, leaf)
+		return s.loadWholeFor(ctx, leaf)
 	}
 	if s.detail = detailRoles; errors.Is(err, errNeedState) {
 		s.detail = detailModels
 	}
-	return s.whole(ctx)
+	return s.loadWhole(ctx)
 }
 
 // loadDecoded reads the log backwards as far as the context needs, and decodes the lines of
@@ -272,14 +272,14 @@ func (s *Session) loadDecoded(ctx context.Context) (t *tree, err, refused error)
 	return t, err, refused
 }
 
-// wholeFor reads everything if the tree is not enough for a leaf. It is enough for the leaf
+// loadWholeFor reads everything if the tree is not enough for a leaf. It is enough for the leaf
 // that it was read for and for entries appended after that one, unless the leaf has moved
 // to a branch outside of it.
-func (s *Session) wholeFor(ctx context.Context, leaf string) error {
+func (s *Session) loadWholeFor(ctx context.Context, leaf string) error {
 	if s.tree.isWhole() || (leaf == "" || leaf == s.tree.leaf) && s.tree.deepLeaf() {
 		return nil
 	}
-	return s.whole(ctx)
+	return s.loadWhole(ctx)
 }
 
 // findStart walks from the leaf towards the root until it has seen everything that counts.
@@ -391,7 +391,7 @@ func (s *Session) readPath(ctx context.Context, sel *selection, path []node) ([]
 			sel.problems = append(sel.problems, Problem{Kind: ProblemDamaged, EntryID: path[i].id, Pos: path[i].pos, Detail: "an entry of the path cannot be read"})
 			continue
 		}
-		if path[i].placed || path[i].hung {
+		if path[i].guessedParent || path[i].attached {
 			moved := *e
 			if e = &moved; i > 0 {
 				e.moveTo(path[i-1].id)

@@ -68,11 +68,11 @@ func (c *Cuts) Add(e Entry) {
 		}
 	}
 	if added.Continues >= 0 {
-		c.takeBack(added.Continues)
+		c.dropAfter(added.Continues)
 	}
 	for _, ref := range added.Refs {
 		if !ref.Call && ref.Pair != NoPair {
-			c.takeBack(c.pairs.refs[ref.Pair].Entry)
+			c.dropAfter(c.pairs.refs[ref.Pair].Entry)
 		}
 	}
 }
@@ -88,8 +88,8 @@ func (c *Cuts) remove(from, to int) {
 	c.points, c.decided = slices.Delete(c.points, i, j), c.decided-(j-i)
 }
 
-// takeBack removes the cuts after an entry, because the latest entry belongs to it.
-func (c *Cuts) takeBack(at int) {
+// dropAfter removes the cuts after an entry, because the latest entry belongs to it.
+func (c *Cuts) dropAfter(at int) {
 	n := len(c.points)
 	for n > 0 && c.points[n-1].At > at {
 		n--

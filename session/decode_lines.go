@@ -45,7 +45,7 @@ type damagedLine struct {
 // add takes a line and does not keep it.
 func (l *lineDecoder) add(pos store.Pos, line []byte) {
 	if l.now != nil && len(l.now.data)+len(line) > batchBytes {
-		l.handOver()
+		l.passBatch()
 	}
 	if l.now == nil {
 		l.now = &lineBatch{data: l.buffer()}
@@ -85,8 +85,8 @@ func (l *lineDecoder) buffer() []byte {
 // hundred entries at a time need not make new ones each time.
 var spareBuffers sync.Pool
 
-// handOver gives the batch to the workers, and starts them if it is the first.
-func (l *lineDecoder) handOver() {
+// passBatch passes the batch to the workers, and starts them if it is the first.
+func (l *lineDecoder) passBatch() {
 	if l.full == nil {
 		workers := runtime.GOMAXPROCS(0)
 		l.full, l.buffers = make(chan *lineBatch, workers), make(chan []byte, 2*workers+1)
@@ -107,13 +107,13 @@ func (l *lineDecoder) work() {
 	}
 }
 
-// finish decodes what was not handed over, and returns the lines in the order in
+// finish decodes what was not passed on, and returns the lines in the order in
 // which they were added.
 func (l *lineDecoder) finish() []*lineBatch {
 	switch {
 	case l.full != nil:
 		if l.now != nil {
-			l.handOver()
+			l.passBatch()
 		}
 		close(l.full)
 		l.done.Wait()

@@ -142,10 +142,10 @@ func (s *Session) lineForCopy(n node, line []byte) []byte {
 	return line
 }
 
-// standing returns the leaf after a line whose entry has an id.
-func (s *Session) standing(id string) string {
+// storedLeaf returns the leaf after the line of an entry.
+func (s *Session) storedLeaf(id string) string {
 	_ = s.withWhole(func(t *tree) error {
-		id, _ = t.standsAt(id)
+		id, _ = t.leafAfter(id)
 		return nil
 	})
 	return id
@@ -308,7 +308,7 @@ func (s *Session) copyLines(ctx context.Context, to store.Store, nodes []node, l
 				return send(s.lineForCopy(nodes[i], line.Data))
 			})
 		}
-		if err == nil && last != leaf && s.standing(last) != leaf {
+		if err == nil && last != leaf && s.storedLeaf(last) != leaf {
 			err = send(s.leafLine(leaf, last))
 		}
 		for i := 0; i < len(remarks) && err == nil; i++ {

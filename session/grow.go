@@ -92,7 +92,7 @@ type contextTail struct {
 // if the response that reports the size begins before the tail; then only assemble can
 // tell whether the report holds.
 func (t *contextTail) count(last *Context, unlike []span) bool {
-	report := t.takeReport(unlike)
+	report := t.readReport(unlike)
 	t.countAfter(report)
 	t.reported = report != noReport
 	end := len(last.Entries)

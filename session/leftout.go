@@ -78,9 +78,9 @@ func (s *Session) outlinePath(id string) ([]Entry, error) {
 	return entries, nil
 }
 
-// standsFor returns how many entries of the path a compaction would replace, once it is at
-// the end of a selection: what LeftOut says about it then.
-func (sel *selection) standsFor(c *Context) int {
+// replacedBy returns how many entries of the path a compaction at the end of a selection replaces,
+// as LeftOut counts them.
+func (sel *selection) replacedBy(c *Context) int {
 	path := make([]Entry, 0, len(sel.before)+len(sel.entries))
 	for _, e := range sel.path() {
 		path = append(path, *e)

@@ -174,8 +174,8 @@ func readLink(ctx context.Context, st store.Store, log store.Log, name string) (
 	return l, err
 }
 
-// linkCache is what an open session has read of its place in a chain. Only the lines that came
-// since are read the next time.
+// linkCache is the link of an open session: its place in a chain. The next time only the lines that
+// were added since are read.
 type linkCache struct {
 	mu    sync.Mutex // guards what follows, except end
 	link  Link       // what does not change
@@ -184,7 +184,7 @@ type linkCache struct {
 	end   atomic.Int64 // a store.Pos
 }
 
-// read returns what the lines that the session has read say, and those after them perhaps.
+// read returns the link according to the lines that the session has read, and perhaps later ones.
 func (k *linkCache) read(ctx context.Context, s *Session) (Link, error) {
 	s.mu.RLock()
 	known := s.tree.end
@@ -232,8 +232,8 @@ func (k *linkCache) readOn(ctx context.Context, s *Session, from store.Pos) (now
 	return now, end, err
 }
 
-// pass notes that the session itself has written a batch, which need not be read.
-func (k *linkCache) pass(b *batch, at, end store.Pos) {
+// advance notes that the session itself has written a batch, whose lines need not be read.
+func (k *linkCache) advance(b *batch, at, end store.Pos) {
 	if !slices.ContainsFunc(b.heads, func(h headLine) bool { return h.kind == kindCustom }) {
 		k.end.CompareAndSwap(int64(at), int64(end))
 	}

@@ -155,8 +155,9 @@ func (s *Session) loadAll(ctx context.Context) (*tree, error) {
 // nodeWeight is about how many bytes a node takes, with what is made of it to draw a tree.
 const nodeWeight = 512
 
-// whole completes the tree. It is called with mu held for writing.
-func (s *Session) whole(ctx context.Context) error {
+// loadWhole reads the whole log, if the tree does not have all of it yet. It is called with mu held
+// for writing.
+func (s *Session) loadWhole(ctx context.Context) error {
 	if s.tree.isWhole() {
 		return nil
 	}
@@ -168,7 +169,7 @@ func (s *Session) whole(ctx context.Context) error {
 		return err
 	}
 	t.leaf = s.tree.leaf // our own, which may differ from the log's after a conflict
-	t.leaf, _ = t.standsAt(t.leaf)
+	t.leaf, _ = t.leafAfter(t.leaf)
 	s.tree = t
 	return nil
 }
@@ -191,7 +192,7 @@ func (s *Session) withWhole(f func(t *tree) error) error {
 	if s.closed {
 		return s.errClosed("read")
 	}
-	if err := s.whole(s.context()); err != nil {
+	if err := s.loadWhole(s.context()); err != nil {
 		return err
 	}
 	return f(s.tree)

@@ -193,8 +193,8 @@ func (p *Pairs) close(call int) {
 	delete(p.open, p.refs[call].ID)
 }
 
-// takeBack removes the last ref. Rewind restores the rest of the state.
-func (p *Pairs) takeBack() Ref {
+// removeLast removes the last ref. Rewind restores the rest of the state.
+func (p *Pairs) removeLast() Ref {
 	last := p.refs[len(p.refs)-1]
 	p.refs = p.refs[:len(p.refs)-1]
 	switch {
@@ -236,7 +236,7 @@ func (p *Pairs) Mark() Mark {
 // Rewind takes back everything that was added since a mark.
 func (p *Pairs) Rewind(m Mark) {
 	for len(p.refs) > m.state.refs {
-		p.takeBack()
+		p.removeLast()
 	}
 	p.now = m.state
 }

@@ -24,23 +24,23 @@ import (
 // see State. For other compactions we search once, by the first bytes of the lines, and
 // remember the result.
 
-// past is what still counts, or may come to count, of the path before a cut. Places are
-// counted from the cut towards the root.
+// past has the entries before a cut that still count, or may come to count. Distances are counted
+// from the cut towards the root.
 type past struct {
-	system []placedNode // root first
-	prompt *placedNode  // the last message that begins a turn
-	acts   []act        // edits, reverts and merges, the nearest to the cut first
-	state  *State       // what was in force; nil until it is needed
+	system    []ancestor // root first
+	turnStart *ancestor  // the last message that begins a turn
+	acts      []act      // edits, reverts and merges, the nearest to the cut first
+	state     *State     // what was in force; nil until it is needed
 }
 
-type placedNode struct {
+type ancestor struct {
 	node
-	place int
+	distance int
 }
 
 // act is an edit, a revert or a merge.
 type act struct {
-	placedNode
+	ancestor
 	target string   // of an edit or a revert
 	picks  []string // of a merge
 }
@@ -48,16 +48,16 @@ type act struct {
 // pasts remembers each past by the entry right before the cut. What comes before an entry
 // never changes, except when a missing line turns up.
 type pasts struct {
-	mu     sync.Mutex
-	tree   *tree
-	mended int
-	by     map[string]*past
+	mu       sync.Mutex
+	tree     *tree
+	revision int
+	by       map[string]*past
 }
 
 func (p *pasts) get(v treeVersion, id string) *past {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.tree != v.tree || p.mended != v.mended {
+	if p.tree != v.tree || p.revision != v.revision {
 		return nil
 	}
 	return p.by[id]
@@ -66,19 +66,19 @@ func (p *pasts) get(v treeVersion, id string) *past {
 func (p *pasts) put(v treeVersion, id string, found *past) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.by == nil || p.tree != v.tree || p.mended != v.mended {
-		p.tree, p.mended, p.by = v.tree, v.mended, make(map[string]*past)
+	if p.by == nil || p.tree != v.tree || p.revision != v.revision {
+		p.tree, p.revision, p.by = v.tree, v.revision, make(map[string]*past)
 	}
 	p.by[id] = found
 }
 
 // treeVersion identifies the tree that a path is from, and how often its gaps were filled.
 type treeVersion struct {
-	tree   *tree
-	mended int
+	tree     *tree
+	revision int
 }
 
-// readBefore reads what still counts of the path before the entries.
+// readBefore reads the entries before the cut that still count.
 func (s *Session) readBefore(ctx context.Context, sel *selection) error {
 	if sel.compaction == nil {
 		return nil
@@ -103,7 +103,7 @@ func (s *Session) readBefore(ctx context.Context, sel *selection) error {
 	if err != nil {
 		return err
 	}
-	return s.takePast(ctx, sel, past)
+	return s.addPast(ctx, sel, past)
 }
 
 // recordedPast returns what the compaction in force recorded about the path before its cut.
@@ -170,13 +170,13 @@ func (sel *selection) revertsOlder() bool {
 	return len(targets) > 0
 }
 
-// takePast puts what counts of the past into the selection. Which edits do depends on what
-// was reverted since.
-func (s *Session) takePast(ctx context.Context, sel *selection, p *past) error {
+// addPast adds those entries of the past that count to the selection. Which edits count depends on
+// later reverts.
+func (s *Session) addPast(ctx context.Context, sel *selection, p *past) error {
 	wanted := make(map[string]bool)
 	nodes := slices.Clone(p.system)
-	if p.prompt != nil && !sel.beginsWithTurn() {
-		nodes = append(nodes, *p.prompt)
+	if p.turnStart != nil && !sel.beginsWithTurn() {
+		nodes = append(nodes, *p.turnStart)
 	}
 	for _, n := range nodes {
 		wanted[n.id] = true
@@ -194,7 +194,7 @@ func (s *Session) takePast(ctx context.Context, sel *selection, p *past) error {
 			sel.reverted.add(a.id, a.target)
 		case a.kind == kindContextEdit && wanted[a.target]:
 			wanted[a.target] = false // the nearest edit counts, not those before it
-			nodes = append(nodes, a.placedNode)
+			nodes = append(nodes, a.ancestor)
 		}
 	}
 	slices.SortFunc(nodes, rootFirst)
@@ -249,15 +249,15 @@ func (s *Session) countsOf(v treeVersion) counts {
 
 // findMessages finds the system messages and the last message that begins a turn.
 func (s *Session) findMessages(ctx context.Context, p *past, older ancestors) error {
-	var hidden []placedNode // messages whose line must be read to know who speaks
+	var hidden []ancestor // messages whose line must be read to know who speaks
 	way := older
 	for n := way.next(); n != nil; n = way.next() {
 		switch {
 		case n.kind != kindMessage:
 		case n.speaker == speakerSystem:
-			p.system = append(p.system, placedNode{*n, way.gone})
+			p.system = append(p.system, ancestor{*n, way.gone})
 		case n.speaker == speakerUnknown:
-			hidden = append(hidden, placedNode{*n, way.gone})
+			hidden = append(hidden, ancestor{*n, way.gone})
 		}
 	}
 	speakers, err := s.speakersOf(ctx, hidden)
@@ -273,10 +273,10 @@ func (s *Session) findMessages(ctx context.Context, p *past, older ancestors) er
 	return s.findPrompt(ctx, p, older, speakers)
 }
 
-func rootFirst(a, b placedNode) int { return b.place - a.place }
+func rootFirst(a, b ancestor) int { return b.distance - a.distance }
 
 // speakersOf reads who speaks in messages, by the positions of their lines.
-func (s *Session) speakersOf(ctx context.Context, messages []placedNode) (map[store.Pos]speaker, error) {
+func (s *Session) speakersOf(ctx context.Context, messages []ancestor) (map[store.Pos]speaker, error) {
 	slices.Reverse(messages) // as they are read
 	nodes := make([]node, len(messages))
 	for i := range messages {
@@ -304,7 +304,7 @@ func (s *Session) findPrompt(ctx context.Context, p *past, older ancestors, hidd
 		}
 		for i, e := range entries {
 			if e != nil && e.BeginsTurn() {
-				p.prompt = &users[i]
+				p.turnStart = &users[i]
 				return nil
 			}
 		}
@@ -314,18 +314,18 @@ func (s *Session) findPrompt(ctx context.Context, p *past, older ancestors, hidd
 
 // some yields the ancestors that are wanted, nearest first, a few at a time. How many will
 // be needed is unknown, so it starts with one and yields more each time.
-func (a ancestors) some(want func(*node) bool) iter.Seq[[]placedNode] {
-	return func(yield func([]placedNode) bool) {
+func (a ancestors) some(want func(*node) bool) iter.Seq[[]ancestor] {
+	return func(yield func([]ancestor) bool) {
 		const most = 256
 		for n := 1; a.at != none; n = min(2*n, most) {
-			var some []placedNode
+			var some []ancestor
 			for len(some) < n {
 				next := a.next()
 				if next == nil {
 					break
 				}
 				if want(next) {
-					some = append(some, placedNode{*next, a.gone})
+					some = append(some, ancestor{*next, a.gone})
 				}
 			}
 			if len(some) > 0 && !yield(some) {
@@ -335,7 +335,7 @@ func (a ancestors) some(want func(*node) bool) iter.Seq[[]placedNode] {
 	}
 }
 
-func nodesOf(placed []placedNode) []node {
+func nodesOf(placed []ancestor) []node {
 	nodes := make([]node, len(placed))
 	for i := range placed {
 		nodes[i] = placed[i].node
@@ -347,10 +347,10 @@ func never(int) bool { return false }
 
 // findActs finds the edits, reverts and merges.
 func (s *Session) findActs(ctx context.Context, p *past, older ancestors) error {
-	var found []placedNode // the nearest first
+	var found []ancestor // the nearest first
 	for n := older.next(); n != nil; n = older.next() {
 		if n.kind == kindContextEdit || n.kind == kindRevert || n.kind == kindMerge {
-			found = append(found, placedNode{*n, older.gone})
+			found = append(found, ancestor{*n, older.gone})
 		}
 	}
 	entries, err := s.inOrder(nodesOf(found))
@@ -358,7 +358,7 @@ func (s *Session) findActs(ctx context.Context, p *past, older ancestors) error 
 		return err
 	}
 	for i, e := range entries {
-		a := act{placedNode: found[i]}
+		a := act{ancestor: found[i]}
 		switch {
 		case e == nil:
 			continue

@@ -142,7 +142,7 @@ func (s *Session) read(n node) (Entry, error) {
 
 // setParent sets the parent of an entry whose line does not say it to the one in the tree.
 func (s *Session) setParent(e *Entry, n node) error {
-	if !n.placed && !n.hung {
+	if !n.guessedParent && !n.attached {
 		return nil
 	}
 	return s.withWhole(func(t *tree) error {
@@ -279,7 +279,7 @@ func (s *Session) inOrder(nodes []node) ([]*Entry, error) {
 func (s *Session) ordered(nodes []node, keep func([]node, []cached)) ([]*Entry, error) {
 	entries, err := inOrderOf(nodes, func(sorted []node) ([]*Entry, error) { return s.decoded(s.context(), sorted, keep) })
 	for i := 0; i < len(entries) && err == nil; i++ {
-		if (nodes[i].placed || nodes[i].hung) && entries[i] != nil {
+		if (nodes[i].guessedParent || nodes[i].attached) && entries[i] != nil {
 			e := *entries[i]
 			entries[i], err = &e, s.setParent(&e, nodes[i])
 		}

@@ -43,7 +43,7 @@ func LoadOrRecover(path string) (*Session, error) {
 func Recover(ctx context.Context, st store.Store, name string, cause error, o *Options) (*Session, error) {
 	backups, ok := store.As[store.Mender](st)
 	if !ok {
-		return standIn(ctx, st, name, cause, o)
+		return openRecovery(ctx, st, name, cause, o)
 	}
 	err := backups.RestoreBackup(ctx, name)
 	if err == nil {
@@ -53,13 +53,13 @@ func Recover(ctx context.Context, st store.Store, name string, cause error, o *O
 		}
 	}
 	if errors.Is(err, ErrNotExist) || errors.Is(err, ErrCorrupt) { // no backup, or one that cannot be read either
-		return standIn(ctx, st, name, cause, o)
+		return openRecovery(ctx, st, name, cause, o)
 	}
 	return nil, err
 }
 
-// standIn returns the recovery session of a session.
-func standIn(ctx context.Context, st store.Store, name string, cause error, o *Options) (*Session, error) {
+// openRecovery returns the recovery session of a session.
+func openRecovery(ctx context.Context, st store.Store, name string, cause error, o *Options) (*Session, error) {
 	id, err := FindRecovery(ctx, st, name)
 	if err != nil {
 		return nil, err

@@ -142,11 +142,11 @@ func (ch *changes) revert(id string, by, at, depth int) {
 // noReport is the index of the last report if none holds.
 const noReport = -1
 
-// takeReport takes the size from the last response whose provider reported how large
+// readReport takes the size from the last response whose provider reported how large
 // the context was, and still is up to there. It returns the index of the response, or
 // noReport. A response that a merge brought from another branch was asked for
 // elsewhere.
-func (c *Context) takeReport(unlike []span) int {
+func (c *Context) readReport(unlike []span) int {
 	depth := depths(unlike, len(c.Entries))
 	for i := len(c.Entries) - 1; i >= 0; i-- {
 		m := c.Entries[i].Message

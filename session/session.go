@@ -325,10 +325,10 @@ func (s *Session) absorb(ctx context.Context) error {
 		return nil
 	}
 	s.tree.pending = nil
-	if s.tree.standing() {
+	if s.tree.resolveLeaf() {
 		return nil
 	}
-	return s.whole(ctx) // only the whole log shows where the leaf is
+	return s.loadWhole(ctx) // only the whole log shows where the leaf is
 }
 
 // Follow yields the entries after those known now, as anyone appends them, until ctx ends;

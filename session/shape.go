@@ -11,12 +11,12 @@ import (
 // is known without reading the entries. A shape shares the memory of the session, so a tree of any
 // size can be looked at without a copy. Peek and Entries read entries by their numbers.
 type Shape struct {
-	s      *Session
-	tree   *tree // only to be compared: see Grew
-	nodes  []node
-	leaf   int32
-	labels int
-	mended int
+	s        *Session
+	tree     *tree // only to be compared: see Grew
+	nodes    []node
+	leaf     int32
+	labels   int
+	revision int
 }
 
 // Shape returns the tree of the session as it is now. It reads no entries.
@@ -27,7 +27,7 @@ func (s *Session) Shape() (*Shape, error) {
 	shape := &Shape{s: s}
 	err := s.withWhole(func(t *tree) error {
 		shape.tree, shape.nodes = t, t.nodes[:len(t.nodes):len(t.nodes)] // nodes that were added never change
-		shape.labels, shape.mended = len(t.listed[kindLabel]), t.mended
+		shape.labels, shape.revision = len(t.listed[kindLabel]), t.revision
 		if shape.leaf = none; t.leaf != "" {
 			shape.leaf, _ = t.at(t.leaf)
 		}
@@ -120,7 +120,7 @@ func (t *Shape) Numbers(ids []string) []int32 {
 // Grew reports whether nothing but new entries at the end distinguishes the shape from an older
 // one of the same session.
 func (t *Shape) Grew(older *Shape) bool {
-	return t.tree == older.tree && t.mended == older.mended && len(t.nodes) >= len(older.nodes)
+	return t.tree == older.tree && t.revision == older.revision && len(t.nodes) >= len(older.nodes)
 }
 
 // Relabelled reports whether labels were given or taken since an older shape of the same session.

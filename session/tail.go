@@ -170,7 +170,7 @@ func (s *tailScan) look(head *headLine) error {
 	switch {
 	case p.isSeam(head.pos):
 		s.marker = head
-		head.isRoot, head.hung = false, true
+		head.isRoot, head.attached = false, true
 		if s.copies == nil {
 			s.copies = make(map[string]bool)
 		}

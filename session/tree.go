@@ -15,17 +15,17 @@ import (
 // none is the parent of a root.
 const none int32 = -1
 
-// node is what the first bytes of an entry's line say. The body stays in the log until
-// it is needed.
+// node is the part of an entry that the first bytes of its line have. The body stays in the log
+// until it is needed.
 type node struct {
-	id      string
-	pos     store.Pos
-	parent  int32 // an index, or none
-	kind    kind
-	speaker speaker // of a message
-	guessed bool    // a gap of which no line is left that says what it is: see addGap
-	placed  bool    // its line does not say what its parent is, so that was guessed too: see placeAfterLast
-	hung    bool    // its session begins with it, so its line does not say what its parent is in the chain: see tree_join.go
+	id            string
+	pos           store.Pos
+	parent        int32 // an index, or none
+	kind          kind
+	speaker       speaker // of a message
+	guessed       bool    // it is a gap without a line: see addGap
+	guessedParent bool    // its line names no parent, so that was guessed: see attachToLast
+	attached      bool    // its session begins with it, so its parent in the chain is not the one in its line: see tree_join.go
 }
 
 // extent is how much of its log a tree has.
@@ -72,12 +72,12 @@ type tree struct {
 	ids arena // of the nodes
 
 	// Only of a chain: see tree_join.go.
-	part   int             // the session that is being read
-	before int32           // how many nodes there were before it
-	begins bool            // what it begins with is being read,
-	marker store.Pos       // up to here, or if this is noLine, up to the first entry that is new
-	copies map[string]bool // what stands in it where copies do
-	torn   bool            // a damaged line comes after the last of these
+	part        int             // the session that is being read
+	before      int32           // how many nodes there were before it
+	inBeginning bool            // the lines up to its marker are being read;
+	marker      store.Pos       // where that is; if it is noLine, the first new entry ends the beginning
+	copies      map[string]bool // the ids of the entries in its beginning
+	afterDamage bool            // a damaged line comes after the last of these
 	// The number, and one more, of an entry of which the parent may be a marker that was lost, and
 	// what that came after: see addFirst.
 	first, firstAfter int32
@@ -90,9 +90,9 @@ type tree struct {
 	lost     damageIndex
 	examined store.Pos // up to here, findDamage has looked
 
-	walked pathMarks
-	mended int    // how often a gap was filled, a parent turned up late or a line was damaged: see pasts
-	kept   []node // if the tree is extentContext: what the compaction in force keeps from before the part that was read
+	visited  pathMarks
+	revision int    // how often a gap was filled, a parent turned up late or a line was damaged: see pasts
+	kept     []node // if the tree is extentContext: what the compaction in force keeps from before the part that was read
 }
 
 // counts is how many entries of each sort a tree has. If there are none, no path need be
@@ -240,27 +240,27 @@ func (t *tree) addLine(line store.Line) {
 		}
 	case len(h.ID) == 0:
 		t.addDamage(line)
-	case t.begins:
+	case t.inBeginning:
 		t.addBeginning(line, h)
 	default:
 		head := t.headLine(line, h)
 		if !h.HasParent {
-			t.placeAfterLast(&head)
+			t.attachToLast(&head)
 		}
 		t.addEntry(head)
 	}
 }
 
-// placeAfterLast makes an entry that does not say what its parent is the child of the entry
+// attachToLast makes an entry that does not say what its parent is the child of the entry
 // or gap before it. Our writers always say it, if only with null, so the line was damaged: one
 // wrong bit in the name of the member is enough, and must not cut the path.
-func (t *tree) placeAfterLast(h *headLine) {
+func (t *tree) attachToLast(h *headLine) {
 	last := t.lineBefore(int32(len(t.nodes)))
 	if last != none && t.nodes[last].id == h.id { // a gap that this entry fills
 		last = t.lineBefore(last)
 	}
 	if h.isRoot = last == none; !h.isRoot {
-		h.parent, h.placed = t.nodes[last].id, true
+		h.parent, h.guessedParent = t.nodes[last].id, true
 	}
 }
 
@@ -279,15 +279,15 @@ func (t *tree) addHeader(line store.Line) {
 	}
 }
 
-// headLine is what the first bytes of an entry's line say.
+// headLine is a node before it is added to the tree.
 type headLine struct {
-	id, parent string
-	isRoot     bool // parent_id is null or empty
-	placed     bool // it has no parent_id: see placeAfterLast
-	hung       bool // parent is not what its line names: see node
-	kind       kind
-	speaker    speaker
-	pos, next  store.Pos
+	id, parent    string
+	isRoot        bool // parent_id is null or empty
+	guessedParent bool // it has no parent_id: see attachToLast
+	attached      bool // parent is not the one in its line: see node
+	kind          kind
+	speaker       speaker
+	pos, next     store.Pos
 }
 
 func speakerIn(h rawjson.Head) speaker {
@@ -365,14 +365,14 @@ func (t *tree) add(h headLine) (at int32, ok bool) {
 	if len(t.nodes) == cap(t.nodes) {
 		t.nodes = slices.Grow(t.nodes, len(t.nodes)+1) // doubles; append alone would copy a long session more often
 	}
-	t.nodes = append(t.nodes, node{id: h.id, pos: h.pos, parent: none, kind: h.kind, speaker: h.speaker, placed: h.placed, hung: h.hung})
+	t.nodes = append(t.nodes, node{id: h.id, pos: h.pos, parent: none, kind: h.kind, speaker: h.speaker, guessedParent: h.guessedParent, attached: h.attached})
 	if other, ok := t.byID.add(t.nodes); !ok {
 		t.nodes = t.nodes[:i]
 		return other, false
 	}
 	switch {
 	case h.isRoot:
-	case h.placed:
+	case h.guessedParent:
 		t.pending = append(t.pending, pendingParent{i, h.parent, true})
 	case i > 0 && t.nodes[i-1].id == h.parent:
 		t.nodes[i].parent = i - 1 // nearly always
@@ -407,13 +407,13 @@ func (t *tree) fillGap(at int32, h headLine) {
 	}
 	n := &t.nodes[at]
 	n.pos, n.kind, n.speaker = h.pos, h.kind, h.speaker
-	n.placed, n.guessed = n.placed || n.guessed, false
-	t.walked = pathMarks{}
-	t.mended++
-	if n.hung = h.hung || n.hung && h.kind == kindContinues; !n.hung { // else the gap's own parent stays
-		n.parent, n.placed = none, h.placed
+	n.guessedParent, n.guessed = n.guessedParent || n.guessed, false
+	t.visited = pathMarks{}
+	t.revision++
+	if n.attached = h.attached || n.attached && h.kind == kindContinues; !n.attached { // else the gap's own parent stays
+		n.parent, n.guessedParent = none, h.guessedParent
 		if !h.isRoot {
-			t.pending = append(t.pending, pendingParent{at, h.parent, h.placed})
+			t.pending = append(t.pending, pendingParent{at, h.parent, h.guessedParent})
 		}
 	}
 	t.count(at)
@@ -425,8 +425,8 @@ const quoted = 4 << 10
 // addDamage records a line that cannot be read. If at least its id can be read, we know
 // which entry was there, and it becomes a gap.
 func (t *tree) addDamage(line store.Line) {
-	t.mended++
-	t.torn = t.begins
+	t.revision++
+	t.afterDamage = t.inBeginning
 	h, ok := rawjson.LenientHead(line.Data)
 	// Redact before shortening: no rule would recognise half of a secret.
 	begin, _ := redact.Bytes(line.Data[:min(len(line.Data), quoted)])
@@ -444,11 +444,11 @@ func (t *tree) addDamage(line store.Line) {
 	}
 	gap := newHeadLine(line, h)
 	gap.kind = kindGap
-	gap.hung = t.begins
-	if _, known := t.at(gap.parent); gap.hung || !h.HasParent || !gap.isRoot && !known {
+	gap.attached = t.inBeginning
+	if _, known := t.at(gap.parent); gap.attached || !h.HasParent || !gap.isRoot && !known {
 		gap.isRoot = last == none // its parent is most likely what comes before it
 		if !gap.isRoot {
-			gap.parent, gap.placed = t.nodes[last].id, true
+			gap.parent, gap.guessedParent = t.nodes[last].id, true
 		}
 	}
 	t.report(ProblemDamaged, gap.id, line.Pos, detail)
@@ -460,18 +460,18 @@ func (t *tree) report(k ProblemKind, id string, pos store.Pos, detail string) {
 	t.problems = append(t.problems, Problem{Kind: k, EntryID: id, Pos: pos, Detail: detail})
 }
 
-// standing makes logLeaf an entry that is not itself a move of the leaf, and reports
+// resolveLeaf makes logLeaf an entry that is not itself a move of the leaf, and reports
 // whether that could be determined.
-func (t *tree) standing() (known bool) {
-	t.logLeaf, known = t.standsAt(t.logLeaf)
+func (t *tree) resolveLeaf() (known bool) {
+	t.logLeaf, known = t.leafAfter(t.logLeaf)
 	return known
 }
 
-// standsAt returns where the leaf is after it was moved to an entry. That is the entry
+// leafAfter returns where the leaf is after it was moved to an entry. That is the entry
 // itself, unless it is a move of the leaf too. Then it is that entry's parent, and so on
 // up to an entry that is not a move, or to none. known is false if the tree does not go
 // back far enough to tell.
-func (t *tree) standsAt(id string) (_ string, known bool) {
+func (t *tree) leafAfter(id string) (_ string, known bool) {
 	if id == "" {
 		return "", true
 	}

@@ -9,8 +9,8 @@ type guess struct{ at, after int32 }
 // and guesses what no line says. Afterwards every entry that was read can be reached from a root.
 func (t *tree) connect() {
 	if len(t.pending) > 0 {
-		t.walked = pathMarks{}
-		t.mended++
+		t.visited = pathMarks{}
+		t.revision++
 	}
 	var guesses []guess
 	gaps := make(map[int32]int) // the gaps made here, with the numbers of their guesses
@@ -19,7 +19,7 @@ func (t *tree) connect() {
 		at, ok := t.at(p.parent)
 		switch {
 		case p.guess:
-			if child.placed { // nothing has filled the gap since
+			if child.guessedParent { // nothing has filled the gap since
 				guesses = append(guesses, guess{p.child, at})
 			}
 			continue
@@ -44,7 +44,7 @@ func (t *tree) connect() {
 	}
 	t.cutCycles() // there are none, unless an earlier guess is above what has filled a gap
 	t.pending = nil
-	t.standing()
+	t.resolveLeaf()
 }
 
 // choosePlaces makes sure that no guess follows its own descendant.
@@ -54,7 +54,7 @@ func (t *tree) choosePlaces(guesses []guess) {
 	}
 	parents := make([]int32, len(t.nodes))
 	for i, n := range t.nodes {
-		if parents[i] = n.parent; n.guessed || n.placed {
+		if parents[i] = n.parent; n.guessed || n.guessedParent {
 			parents[i] = none
 		}
 	}
@@ -130,7 +130,7 @@ func (t *tree) cutCycles() {
 			if late[i] && i > cut {
 				cut = i
 			}
-			if t.nodes[i].guessed || t.nodes[i].placed {
+			if t.nodes[i].guessed || t.nodes[i].guessedParent {
 				guessed = max(guessed, i)
 			}
 		}

@@ -17,7 +17,7 @@ import (
 //	                       e  model "four", after d
 //
 // Together they are one log, as if s1 had been written after s0, but for the lines up to the
-// marker: what s1 begins with. Its parents say how s1 looks by itself. In the chain
+// marker: the beginning of s1. Their parents say how s1 looks by itself. In the chain
 //
 //   - a does not count, because it is there;
 //   - m comes after c, the leaf of s0.
@@ -31,8 +31,8 @@ import (
 //
 // If s1 has lost its marker, its beginning ends with the first entry that is new.
 //
-// Each copy but the first is the child of one before. A line that is not was moved there by damage,
-// and keeps its own parent.
+// Each copy but the first is the child of an earlier copy. A line that is not was moved there by
+// damage, and keeps its own parent.
 
 // enter is called before each line that is read from a log. At the first line of a later session of
 // a chain, the tree of those before it is complete.
@@ -48,7 +48,7 @@ func (t *tree) enter(ctx context.Context, log store.Log, pos store.Pos) error {
 		if err := t.complete(ctx, log, p.shift); err != nil {
 			return err
 		}
-		t.begins, t.before, t.marker, t.copies, t.torn = true, int32(len(t.nodes)), noLine, make(map[string]bool), false
+		t.inBeginning, t.before, t.marker, t.copies, t.afterDamage = true, int32(len(t.nodes)), noLine, make(map[string]bool), false
 		if p.marker != noLine {
 			t.marker = p.shift + p.marker
 		}
@@ -56,35 +56,35 @@ func (t *tree) enter(ctx context.Context, log store.Log, pos store.Pos) error {
 	return nil
 }
 
-// addBeginning adds a line of what a session begins with.
+// addBeginning adds a line of the beginning of a session.
 func (t *tree) addBeginning(line store.Line, h rawjson.Head) {
 	head := t.headLine(line, h)
 	isMarker, isLeaf := line.Pos == t.marker, head.kind == kindLeaf
-	fits := !isLeaf && (isMarker || t.torn || fitsInBeginning(h, t.copies))
+	fits := !isLeaf && (isMarker || t.afterDamage || fitsInBeginning(h, t.copies))
 	if fits {
-		t.copies[head.id], t.torn = true, false
+		t.copies[head.id], t.afterDamage = true, false
 	}
 	if !h.HasParent && !fits {
-		t.placeAfterLast(&head)
+		t.attachToLast(&head)
 	}
-	t.standing()
+	t.resolveLeaf()
 	at, known := t.at(head.id)
 	switch {
 	case known && t.nodes[at].kind != kindGap:
 		t.repeats = append(t.repeats, repeat{at, head.pos})
 	case known && at < t.before:
-		head.hung = true
+		head.attached = true
 		t.fillGap(at, head)
 	case known: // its line was damaged, and written again
-		t.begins, head.hung = t.marker != noLine || isLeaf, true
+		t.inBeginning, head.attached = t.marker != noLine || isLeaf, true
 		t.addEntry(head)
 	case isLeaf:
 		t.addEntry(head)
 	case t.marker == noLine: // the first that is new
-		t.begins = false
+		t.inBeginning = false
 		t.addFirst(head)
 	case fits:
-		t.addEntry(t.hang(head))
+		t.addEntry(t.attachToLeaf(head))
 	default:
 		leaf := t.logLeaf
 		t.addEntry(head)
@@ -92,8 +92,8 @@ func (t *tree) addBeginning(line store.Line, h rawjson.Head) {
 	}
 }
 
-// fitsInBeginning reports whether a line stands where copies do, given the ids of those before it: it
-// names one of these as its parent, or is the first and names none.
+// fitsInBeginning reports whether a line can be a copy, given the ids of the copies before it: it names
+// one of these as its parent, or is the first and names none.
 func fitsInBeginning(h rawjson.Head, copies map[string]bool) bool {
 	return h.HasParent && (copies[string(h.Parent)] || len(h.Parent) == 0 && len(copies) == 0)
 }
@@ -101,8 +101,8 @@ func fitsInBeginning(h rawjson.Head, copies map[string]bool) bool {
 // addFirst adds the first entry that is new to a session without a marker. If its parent is not there,
 // it comes later, or it is most likely the marker, which followed the leaf.
 func (t *tree) addFirst(h headLine) {
-	if _, ok := t.at(h.parent); ok || h.isRoot || h.placed || h.parent == h.id {
-		t.addEntry(t.hang(h))
+	if _, ok := t.at(h.parent); ok || h.isRoot || h.guessedParent || h.parent == h.id {
+		t.addEntry(t.attachToLeaf(h))
 		return
 	}
 	t.first, t.firstAfter = int32(len(t.nodes))+1, none
@@ -112,15 +112,15 @@ func (t *tree) addFirst(h headLine) {
 	t.addEntry(h)
 }
 
-// hang makes an entry the child of the leaf.
-func (t *tree) hang(h headLine) headLine {
-	h.parent, h.isRoot, h.placed, h.hung = t.logLeaf, t.logLeaf == "", false, true
+// attachToLeaf makes an entry the child of the leaf.
+func (t *tree) attachToLeaf(h headLine) headLine {
+	h.parent, h.isRoot, h.guessedParent, h.attached = t.logLeaf, t.logLeaf == "", false, true
 	return h
 }
 
 // endBeginning is called after each line.
 func (t *tree) endBeginning(line store.Line) {
-	if t.begins && t.marker == line.Pos {
-		t.begins = false
+	if t.inBeginning && t.marker == line.Pos {
+		t.inBeginning = false
 	}
 }

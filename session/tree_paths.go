@@ -81,8 +81,8 @@ func (t *tree) isOnPath(id, leaf string) bool {
 	if !ok || !ok2 {
 		return false
 	}
-	t.walked.moveTo(t.nodes, at)
-	return t.walked.has(want)
+	t.visited.moveTo(t.nodes, at)
+	return t.visited.has(want)
 }
 
 // pathMarks remembers which nodes are on the path to a leaf. When the leaf moves, it only

@@ -163,9 +163,9 @@ func (tx *Tx) add(e Entry, from origin) {
 	}
 }
 
-// holds reports whether the session is as it was when the Tx was begun. It is called with
+// isCurrent reports whether the session is as it was when the Tx was begun. It is called with
 // mu held.
-func (tx *Tx) holds() bool { return tx.s.tree.end == tx.end && tx.s.tree.leaf == tx.own }
+func (tx *Tx) isCurrent() bool { return tx.s.tree.end == tx.end && tx.s.tree.leaf == tx.own }
 
 // begin returns an empty Tx at the leaf of the log, unless the session is to stay on a branch
 // of its own: after a conflict that was reported, and with GrowBranch.
@@ -252,9 +252,9 @@ func (s *Session) mayTryAgain(tx *Tx, err error, n int) error {
 		}
 	}
 	switch moved := err == errLeafMoved; {
-	case moved && tx.holds():
+	case moved && tx.isCurrent():
 		return s.errShorter()
-	case tx.holds():
+	case tx.isCurrent():
 		return err
 	case n == maxConflicts && moved:
 		return &ConflictError{Leaf: s.tree.leaf, Theirs: s.tree.logLeaf, Err: &Error{Op: tx.w.op, Name: s.name, Kind: ErrConflict}}

@@ -153,7 +153,7 @@ func (s *Sweep) rewriteAll(ctx context.Context, ed *editor, r *Receipt) error {
 	var errs []error
 	total := int64(len(s.logs) + len(s.copies))
 	for i, name := range slices.Sorted(maps.Keys(s.logs)) {
-		s.tell("replacing secrets", int64(i), total)
+		s.report("replacing secrets", int64(i), total)
 		if err := s.rewriteLog(ctx, name, ed); err != nil {
 			errs = append(errs, err)
 			continue
@@ -161,7 +161,7 @@ func (s *Sweep) rewriteAll(ctx context.Context, ed *editor, r *Receipt) error {
 		r.Sessions = append(r.Sessions, name)
 	}
 	for i, c := range s.copies {
-		s.tell("replacing secrets", int64(len(s.logs)+i), total)
+		s.report("replacing secrets", int64(len(s.logs)+i), total)
 		if err := s.rewriteCopy(ctx, c, ed); err != nil {
 			errs = append(errs, err)
 			continue

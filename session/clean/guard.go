@@ -306,8 +306,8 @@ func (g *Guard) findOwn(data []byte) (f listed) {
 	return f
 }
 
-// learn calls found with the listed secrets in a stream of bytes.
-func (g *Guard) learn(from io.Reader, size int64, found func(kind, secret string)) error {
+// scanStream calls found with the listed secrets in a stream of bytes.
+func (g *Guard) scanStream(from io.Reader, size int64, found func(kind, secret string)) error {
 	longest := 0
 	for one := range g.all {
 		for _, shapes := range one.shapes {

@@ -27,8 +27,8 @@ func (s *Sweep) idOf(secret *Secret) string {
 	return strings.ToLower(base32.StdEncoding.EncodeToString(sum[:5]))
 }
 
-// keep makes the secrets with some IDs stay.
-func (s *Sweep) keep(ids []string) error {
+// allow notes that the secrets with some IDs are not to be removed.
+func (s *Sweep) allow(ids []string) error {
 	s.kept = make(map[uint64]bool)
 	for _, id := range ids {
 		known := false
@@ -48,8 +48,8 @@ func (s *Sweep) keep(ids []string) error {
 	return nil
 }
 
-// stays reports whether something that a rule found stays.
-func (s *Sweep) stays(f redact.Finding) bool {
+// isAllowed reports whether a finding of a rule is not to be removed.
+func (s *Sweep) isAllowed(f redact.Finding) bool {
 	if s.opts.Listed { // then the rules only say where words are secrets
 		return s.same[f.Same] == 0
 	}

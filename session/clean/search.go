@@ -33,7 +33,7 @@ func (s *Sweep) search(ctx context.Context, r *Receipt) error {
 		return err
 	}
 	err := s.parts(ctx, func(p store.Part) error {
-		s.tell("reading every file again", done, total)
+		s.report("reading every file again", done, total)
 		done += p.Size
 		if p.Kind == store.PartIndex || isOurs(p) {
 			return nil

@@ -131,7 +131,7 @@ func LookWith(ctx context.Context, st store.Store, o Options) (*Sweep, error) {
 	if err := s.locate(ctx, copies); err != nil || len(o.Keep) == 0 {
 		return s, err
 	}
-	if err := s.keep(o.Keep); err != nil {
+	if err := s.allow(o.Keep); err != nil {
 		return nil, err
 	}
 	return s, s.locate(ctx, copies) // without what is kept
@@ -170,14 +170,14 @@ func (s *Sweep) locate(ctx context.Context, copies []store.Part) (err error) {
 // before and are back.
 func (s *Sweep) collect(ctx context.Context, copies []store.Part) error {
 	if s.opts.Value != "" {
-		s.learn(redact.Given, s.opts.Value, false) // a word that the user names means all of its spellings
+		s.addSecret(redact.Given, s.opts.Value, false) // a word that the user names means all of its spellings
 		return nil
 	}
 	guard, err := LoadGuard(ctx, s.store)
 	if err != nil {
 		return err
 	}
-	note := func(kind, secret string) { s.learn(kind, secret, isPlainWord(secret)) }
+	note := func(kind, secret string) { s.addSecret(kind, secret, isPlainWord(secret)) }
 	ed := newEditor(&redact.Scanner{Seen: note, OnlyKnown: s.opts.Listed}, s.store.Blobs(), false)
 	ed.listed = func(data []byte) {
 		found := guard.find(data)
@@ -201,12 +201,12 @@ func (s *Sweep) collect(ctx context.Context, copies []store.Part) error {
 		if err != nil {
 			return err
 		}
-		return errors.Join(guard.learn(from, p.Size, note), from.Close())
+		return errors.Join(guard.scanStream(from, p.Size, note), from.Close())
 	})
 }
 
-// learn notes a secret in all of its spellings.
-func (s *Sweep) learn(kind, secret string, word bool) {
+// addSecret notes a secret in all of its spellings.
+func (s *Sweep) addSecret(kind, secret string, word bool) {
 	number := s.sameAs(redact.SameAs([]byte(secret)))
 	for _, form := range spellings(secret) {
 		s.secrets[redact.Known{Kind: kind, Value: form}] = word && isPlainWord(form)
@@ -254,7 +254,7 @@ func (s *Sweep) scanner() *redact.Scanner {
 		return strings.Compare(a.Kind+a.Value, b.Kind+b.Value) // sorted, so that the result is always the same
 	})
 	scanner := redact.NewScanner(known...)
-	scanner.Spare = s.stays
+	scanner.Spare = s.isAllowed
 	scanner.OnlyKnown = s.opts.Value != "" || s.opts.Listed && len(known) == len(s.secrets) // plain words are found only by rules
 	return scanner
 }
@@ -267,7 +267,7 @@ func (s *Sweep) each(ctx context.Context, doing string, ed *editor, copies []sto
 		total += s.sizes[name]
 	}
 	for _, name := range s.names {
-		s.tell(doing, done, total)
+		s.report(doing, done, total)
 		done += s.sizes[name]
 		err := s.eachLine(ctx, s.logPart(name), ed, func(e edited) { found(nil, name, e) })
 		switch {
@@ -278,7 +278,7 @@ func (s *Sweep) each(ctx context.Context, doing string, ed *editor, copies []sto
 		}
 	}
 	for i := range copies {
-		s.tell(doing, done+int64(i), total)
+		s.report(doing, done+int64(i), total)
 		err := s.eachLine(ctx, copies[i], ed, func(e edited) { found(&copies[i], copies[i].Name, e) })
 		switch {
 		case ctx.Err() != nil:
@@ -323,7 +323,7 @@ func (s *Sweep) addOrphan(ref store.Ref, b *blob) {
 	}
 }
 
-func (s *Sweep) tell(doing string, done, total int64) {
+func (s *Sweep) report(doing string, done, total int64) {
 	if s.opts.Progress != nil {
 		s.opts.Progress(doing, done, total)
 	}

@@ -20,7 +20,7 @@ func TestSchemaCanBeSpread(t *testing.T) {
 	keys := map[string]string{
 		"logs": "tenant, log", "lines": "tenant, log", "refs": "tenant, log", "drafts": "tenant, log",
 		"blobs": "tenant, ref", "notes": "tenant, room, name", "gates": "tenant, gate",
-		"members": "role, tenant", "backends": "place", // which every server has
+		"members": "role, tenant", "blob_backends": "place", // which every server has
 	}
 	var all strings.Builder
 	for _, m := range migrations() {
