@@ -113,7 +113,7 @@ func (s *search) newestOfEach(most int) (found map[int64][]candidate, bounded bo
 		if found[id] != nil {
 			continue
 		}
-		pass, err := s.passes(c.candidate, c.inSession)
+		pass, err := s.isWanted(c.candidate, c.inSession)
 		if err != nil {
 			return nil, false, err
 		}

@@ -36,7 +36,7 @@ func (w *writer) apply(s *state, rec *record) error {
 			return err
 		}
 	}
-	n, err := w.hang(s, rec)
+	n, err := w.attach(s, rec)
 	if err != nil || n < 0 {
 		return err
 	}
@@ -109,10 +109,10 @@ func (w *writer) addSilent(s *state, n int64, rec *record) error {
 		s.id, n, cmp.Or(rec.time, s.updated), role, model)
 }
 
-// hang adds an entry to the tree, under its parent, and moves the leaf. It returns the
+// attach adds an entry to the tree, under its parent, and moves the leaf. It returns the
 // entry's number, or -1 if the entry exists already and does not count. A parent that is not
 // there yet is found by settleOrphans.
-func (w *writer) hang(s *state, rec *record) (int64, error) {
+func (w *writer) attach(s *state, rec *record) (int64, error) {
 	line := s.next
 	parent, isOrphan, err := w.parentOf(s, rec)
 	if err != nil {

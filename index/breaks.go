@@ -174,14 +174,14 @@ func (r run) counts() bool {
 	return r.class != classLeaf && r.class != classNoID && r.class != classRemark
 }
 
-// settle updates what depends on the whole tree: the number of branches, and the size of the
+// updateTotals updates the values that depend on the whole tree: the number of branches, and the size of the
 // context at the leaf.
-func (w *writer) settle(s *state) error {
+func (w *writer) updateTotals(s *state) error {
 	switch {
 	case s.breaks == 0:
 		return nil // insert has done it
 	case s.fresh != nil && s.next > 0:
-		s.fresh.settle(s)
+		s.fresh.updateTotals(s)
 		return nil
 	}
 	sh, err := loadShape(w.ctx, w, s.id, s.next, s.leaf)
@@ -207,7 +207,7 @@ func (w *writer) settle(s *state) error {
 	return nil
 }
 
-// fresh is what settle needs to know about a session whose entries were all inserted just
+// fresh is what updateTotals needs to know about a session whose entries were all inserted just
 // now. Reading it from the table would force out the waiting rows for each small session.
 type fresh struct {
 	breaks   []run
@@ -231,8 +231,8 @@ func (f *fresh) note(n, parent int64, rec *record) {
 	}
 }
 
-// settle is writer.settle without the table.
-func (f *fresh) settle(s *state) {
+// updateTotals is writer.updateTotals without the table.
+func (f *fresh) updateTotals(s *state) {
 	sh := newShape(f.breaks, s.next, s.leaf)
 	s.branches, s.context = sh.leaves(f.remarks), 0
 	for _, part := range sh.live {

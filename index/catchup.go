@@ -39,18 +39,18 @@ const (
 // Logs that cannot be read are listed in the report and do not stop the others.
 // When ctx is done, CatchUp returns its error; what was read until then stays.
 func (ix *Index) CatchUp(ctx context.Context, progress func(done, total int64)) (Report, error) {
-	return ix.bringUp(ctx, catchUpAll, progress)
+	return ix.catchUpInTurn(ctx, catchUpAll, progress)
 }
 
 // Sweep is CatchUp, but always looks at every session.
 func (ix *Index) Sweep(ctx context.Context, progress func(done, total int64)) (Report, error) {
-	return ix.bringUp(ctx, catchUpSweep, progress)
+	return ix.catchUpInTurn(ctx, catchUpSweep, progress)
 }
 
 // KeepUp is CatchUp for use while this process imports sessions: it needs half the
 // memory.
 func (ix *Index) KeepUp(ctx context.Context) (Report, error) {
-	return ix.bringUp(ctx, catchUpBeside, nil)
+	return ix.catchUpInTurn(ctx, catchUpBeside, nil)
 }
 
 // manner is how to catch up.
@@ -62,14 +62,14 @@ const (
 	catchUpBeside        // with less memory
 )
 
-func (ix *Index) bringUp(ctx context.Context, how manner, progress func(done, total int64)) (Report, error) {
+func (ix *Index) catchUpInTurn(ctx context.Context, how manner, progress func(done, total int64)) (Report, error) {
 	start := time.Now()
 	if progress == nil {
 		progress = func(_, _ int64) {}
 	}
 	ctx, stop := ix.untilClosed(ctx)
 	defer stop()
-	report, err := ix.turns.do(ctx, how == catchUpSweep, func() (Report, error) { return ix.takeTurn(ctx, how, progress) })
+	report, err := ix.turns.do(ctx, how == catchUpSweep, func() (Report, error) { return ix.catchUpOnce(ctx, how, progress) })
 	if err != nil && ctx.Err() != nil {
 		err = context.Cause(ctx) // not the database's wording of it
 	}
@@ -77,8 +77,8 @@ func (ix *Index) bringUp(ctx context.Context, how manner, progress func(done, to
 	return report, ix.fail("catch up", err)
 }
 
-// takeTurn runs one CatchUp. It begins again if the index turns out to be damaged or deleted.
-func (ix *Index) takeTurn(ctx context.Context, how manner, progress func(done, total int64)) (report Report, err error) {
+// catchUpOnce runs one CatchUp. It begins again if the index turns out to be damaged or deleted.
+func (ix *Index) catchUpOnce(ctx context.Context, how manner, progress func(done, total int64)) (report Report, err error) {
 	report, err = ix.catchUp(ctx, how, progress)
 	for n := 1; n < maxReplaced && isLost(err); n++ {
 		if err = ix.room.Follow(ctx); err == nil {
@@ -164,7 +164,7 @@ func (r *catching) run() error {
 	if err := r.indexAll(jobs); err != nil {
 		return err
 	}
-	return r.settle()
+	return r.removeMarks()
 }
 
 // indexAll reads all logs that have to be read.
@@ -327,7 +327,7 @@ func (w *writer) chunk(c *chunk) error {
 	if err := w.addBills(s); err != nil {
 		return err
 	}
-	if err := w.settleOrphans(s); err != nil {
+	if err := w.resolveOrphans(s); err != nil {
 		return err
 	}
 	if c.final || c.failed != nil {
@@ -362,7 +362,7 @@ func (w *writer) finish(s *state, c *chunk) error {
 		s.modified = 0
 	}
 	c.written = c.failed == nil
-	return w.settle(s)
+	return w.updateTotals(s)
 }
 
 // batcher reads logs and sends what it read in batches.

@@ -206,7 +206,7 @@ func (w *writer) saveChains(rows map[string]*linkRow, chains []session.Linked) e
 	for n, c := range chains {
 		if len(c.Links) == 1 && len(c.Missing) == 0 {
 			r := rows[c.Links[0]]
-			if err := errors.Join(w.place(r, partAlone, 0, 0), w.markElsewhere(r, elsewhere{})); err != nil {
+			if err := errors.Join(w.setChain(r, partAlone, 0, 0), w.markElsewhere(r, elsewhere{})); err != nil {
 				return err
 			}
 			continue
@@ -218,7 +218,7 @@ func (w *writer) saveChains(rows map[string]*linkRow, chains []session.Linked) e
 		delete(old, id)
 		ids[n] = id
 		for i, sid := range c.Links {
-			if err := w.place(rows[sid], partLink, id, int64(i)+1); err != nil {
+			if err := w.setChain(rows[sid], partLink, id, int64(i)+1); err != nil {
 				return err
 			}
 		}
@@ -257,7 +257,7 @@ func (w *writer) chainRow(rows map[string]*linkRow, c session.Linked, free map[i
 	return id, err
 }
 
-func (w *writer) place(r *linkRow, part, chain, nth int64) error {
+func (w *writer) setChain(r *linkRow, part, chain, nth int64) error {
 	if r.part == part && r.chain == chain && r.nth == nth {
 		return nil
 	}

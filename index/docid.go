@@ -45,14 +45,14 @@ func (p *docPlaces) fill(first, last int64) {
 	p.full = append(p.full, span{first, last})
 }
 
-// placeDocs gives each document an id of its own, and reports whether any had to change.
+// assignIDs gives each document an id of its own, and reports whether any had to change.
 // The documents must be sorted by their ids.
 //
 // Nearly always no id is taken: then the rows can wait, and the segment can be made while
 // they are written. If one is taken, all rows are written here, because only the table itself
 // knows which ids are free. The documents that move come last: otherwise one of them could
 // get the id that the next document has.
-func (w *writer) placeDocs(docs []docRow) (moved bool, err error) {
+func (w *writer) assignIDs(docs []docRow) (moved bool, err error) {
 	taken, err := w.takenDocs(docs)
 	if err != nil {
 		return false, err

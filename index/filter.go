@@ -34,7 +34,7 @@ func (p *parser) filter(negative bool) bool {
 	if negative && !canNegate(filter) {
 		p.fail(start, "%s: cannot be negated", name)
 	}
-	p.take(filter, value, valueAt, negative)
+	p.addFilter(filter, value, valueAt, negative)
 	return true
 }
 
@@ -180,7 +180,7 @@ func canNegate(name string) bool {
 	return name == "kind" || name == "role" || name == "tool" || name == "model"
 }
 
-func (p *parser) take(name, value string, at int, negative bool) {
+func (p *parser) addFilter(name, value string, at int, negative bool) {
 	lists := map[string][2]*[]string{
 		"kind": {&p.kinds, &p.notKinds}, "role": {&p.roles, &p.notRoles},
 		"tool": {&p.tools, &p.notTools}, "model": {&p.models, &p.notMod},

@@ -13,8 +13,8 @@ import (
 	"github.com/coppice-dev/coppice/store"
 )
 
-// place is where the text of a hit is.
-type place struct {
+// location is where the text of a hit is.
+type location struct {
 	part    int
 	pos     store.Pos
 	created int64 // when its session was created
@@ -23,14 +23,14 @@ type place struct {
 }
 
 // older reports whether one session was created before another.
-func (p place) older(q place) bool {
+func (p location) older(q location) bool {
 	return cmp.Or(cmp.Compare(p.created, q.created), cmp.Compare(p.sid, q.sid)) < 0
 }
 
 // hits returns the hits that the caller wants to see, and how many there are in all.
 func (s *search) hits(found []candidate) (hits []Hit, total int, err error) {
 	groups := group(found)
-	var places []place
+	var places []location
 	if total = len(groups); s.o.BySession {
 		if hits, places, err = s.locate(groups); err == nil {
 			hits, places = firstOfEach(hits, places)
@@ -56,7 +56,7 @@ func page[T any](all []T, o *SearchOptions) []T {
 }
 
 // firstOfEach keeps the first hit of each conversation, which counts the others.
-func firstOfEach(hits []Hit, places []place) (first []Hit, at []place) {
+func firstOfEach(hits []Hit, places []location) (first []Hit, at []location) {
 	of := make(map[string]int)
 	for i := range hits {
 		n, ok := of[hits[i].Session]
@@ -156,7 +156,7 @@ func (s *search) findOrigins(found []candidate) error {
 }
 
 // locate reads the rows of the matches that become hits.
-func (s *search) locate(groups [][]candidate) (hits []Hit, places []place, err error) {
+func (s *search) locate(groups [][]candidate) (hits []Hit, places []location, err error) {
 	all, err := s.readHits(slices.Concat(groups...))
 	if err != nil {
 		return nil, nil, err
@@ -168,7 +168,7 @@ func (s *search) locate(groups [][]candidate) (hits []Hit, places []place, err e
 			if !ok {
 				continue // it was deleted since
 			}
-			if err := s.place(&found.hit, c); err != nil {
+			if err := s.findBranch(&found.hit, c); err != nil {
 				return nil, nil, err
 			}
 			if len(hits) == n {
@@ -183,7 +183,7 @@ func (s *search) locate(groups [][]candidate) (hits []Hit, places []place, err e
 
 // collapse merges a copy into a hit. The one on a live path represents both, or
 // else the one of the older session.
-func (h *Hit) collapse(where *place, other Hit, there place) {
+func (h *Hit) collapse(where *location, other Hit, there location) {
 	better := other.Live && !h.Live || other.Live == h.Live && there.older(*where)
 	if better {
 		other.Also, h.Also = h.Also, nil
@@ -198,7 +198,7 @@ func (h *Hit) collapse(where *place, other Hit, there place) {
 // located is a hit and where its text is.
 type located struct {
 	hit   Hit
-	where place
+	where location
 }
 
 // readHits reads the rows of matches, and the shapes of their sessions.
@@ -243,8 +243,8 @@ func (s *search) readHits(found []candidate) (map[int64]*located, error) {
 	return all, rows.Err()
 }
 
-// place finds the branch of a hit.
-func (s *search) place(h *Hit, c candidate) error {
+// findBranch sets whether a hit is on the live branch, or else the leaf of its branch.
+func (s *search) findBranch(h *Hit, c candidate) error {
 	sh, err := s.shape(c.session)
 	if err != nil {
 		return err
@@ -260,7 +260,7 @@ func (s *search) place(h *Hit, c candidate) error {
 
 // addSnippets reads the text of the hits from their logs. A hit whose text cannot be read, or
 // has changed, gets no snippet.
-func (s *search) addSnippets(hits []Hit, places []place) {
+func (s *search) addSnippets(hits []Hit, places []location) {
 	s.readTexts(hits, places, func(i int, text string) {
 		hits[i].Snippet, hits[i].Highlights = s.m.snippet(text, s.o.SnippetLen)
 	})
@@ -270,7 +270,7 @@ func (s *search) addSnippets(hits []Hit, places []place) {
 const logsAtOnce = 8
 
 // readTexts opens each log once, and calls use with the text of each hit in order.
-func (s *search) readTexts(hits []Hit, places []place, use func(i int, text string)) {
+func (s *search) readTexts(hits []Hit, places []location, use func(i int, text string)) {
 	of := make(map[string][]int) // the hits of each log
 	for i := range hits {
 		of[hits[i].Name] = append(of[hits[i].Name], i)
@@ -303,7 +303,7 @@ func (s *search) readTexts(hits []Hit, places []place, use func(i int, text stri
 }
 
 // text reads a hit's text.
-func (s *search) text(log store.Log, h *Hit, where place) (string, bool) {
+func (s *search) text(log store.Log, h *Hit, where location) (string, bool) {
 	for line, err := range log.Forward(s.ctx, where.pos) {
 		var e session.Entry
 		if err != nil || e.UnmarshalJSON(line.Data) != nil || bounded(e.ID) != h.Entry {

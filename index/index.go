@@ -107,17 +107,17 @@ func (ix *Index) Forget(ctx context.Context) error {
 
 // IsEmpty reports whether the index has no session yet, or cannot tell.
 func (ix *Index) IsEmpty(ctx context.Context) bool {
-	return !ix.holds(ctx, `SELECT EXISTS (SELECT 1 FROM sessions)`)
+	return !ix.isTrue(ctx, `SELECT EXISTS (SELECT 1 FROM sessions)`)
 }
 
 // IsComplete reports whether the index has had all sessions at some time. If so, it may be
 // read even when it cannot be brought up to date.
 func (ix *Index) IsComplete(ctx context.Context) bool {
-	return ix.holds(ctx, `SELECT EXISTS (SELECT 1 FROM swept)`)
+	return ix.isTrue(ctx, `SELECT EXISTS (SELECT 1 FROM swept)`)
 }
 
-// holds reports whether a question is answered with yes.
-func (ix *Index) holds(ctx context.Context, question string) (yes bool) {
+// isTrue reports whether a condition in SQL holds.
+func (ix *Index) isTrue(ctx context.Context, question string) (yes bool) {
 	err := ix.room.View(ctx, false, func(db room.Tables) error {
 		return db.QueryRowContext(ctx, question).Scan(&yes)
 	})

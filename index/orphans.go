@@ -14,18 +14,18 @@ import (
 
 // orphan is an entry without its parent.
 type orphan struct {
-	n      int64
-	line   int64  // the number that the next entry had when its line was read
-	parent string // its id
-	placed bool   // the line does not name the parent, which was guessed
+	n       int64
+	line    int64  // the number that the next entry had when its line was read
+	parent  string // its id
+	guessed bool   // the line does not name the parent, which was guessed
 }
 
 // guess is an entry whose parent is guessed, and the entry that came before it.
 type guess struct{ n, after int64 }
 
-// settleOrphans gives orphans their parents, or entries in place of those that are missing, and
+// resolveOrphans gives orphans their parents, or entries in place of those that are missing, and
 // moves the leaf where the last line moved it.
-func (w *writer) settleOrphans(s *state) error {
+func (w *writer) resolveOrphans(s *state) error {
 	if len(s.orphans) > 0 {
 		s.fresh = nil // its entries change
 		if err := w.findParents(s); err != nil {
@@ -40,7 +40,7 @@ func (w *writer) settleOrphans(s *state) error {
 	return nil
 }
 
-// findParents does so in the order in which package session does.
+// findParents resolves the orphans, in the order in which package session does.
 func (w *writer) findParents(s *state) error {
 	cameLate, placed, missing := false, []guess(nil), []guess(nil)
 	made := make(map[int64]int) // the entries that were missing, with the numbers of their guesses
@@ -49,14 +49,14 @@ func (w *writer) findParents(s *state) error {
 		last[o.n] = i
 	}
 	for i, o := range s.orphans {
-		if o.placed && last[o.n] != i { // an entry has filled the gap since
+		if o.guessed && last[o.n] != i { // an entry has filled the gap since
 			continue
 		}
 		parent, found, err := w.numberOf(s, o.parent, idKey(o.parent))
 		switch {
 		case err != nil:
 			return err
-		case o.placed:
+		case o.guessed:
 			placed = append(placed, guess{o.n, parent})
 		case found:
 			cameLate = true
@@ -81,10 +81,15 @@ func (w *writer) findParents(s *state) error {
 			return err
 		}
 	}
-	guesses := append(placed, missing...)
 	if !cameLate { // without one there is no circle, and no descendant before its ancestor
 		return nil
 	}
+	return w.setGuesses(s, append(placed, missing...))
+}
+
+// setGuesses cuts the circles that the lines make, and then gives each entry whose parent is guessed
+// the most likely one.
+func (w *writer) setGuesses(s *state, guesses []guess) error {
 	for _, g := range guesses {
 		if err := w.setParent(s, g.n, -1); err != nil {
 			return err
@@ -93,7 +98,7 @@ func (w *writer) findParents(s *state) error {
 	if err := w.cutCircles(s, nil); err != nil || len(guesses) == 0 {
 		return err
 	}
-	if err := w.choosePlaces(s, guesses); err != nil {
+	if err := w.chooseParents(s, guesses); err != nil {
 		return err
 	}
 	for _, g := range guesses {
@@ -109,9 +114,9 @@ func (w *writer) setParent(s *state, n, parent int64) error {
 	return w.exec(`UPDATE entries SET parent = ? WHERE session = ? AND n = ?`, parent, s.id, n)
 }
 
-// choosePlaces makes sure that no guess follows its own descendant: see session.Places. The
+// chooseParents makes sure that no guess follows its own descendant: see session.LikelyParents. The
 // parents of all guesses must be open.
-func (w *writer) choosePlaces(s *state, guesses []guess) error {
+func (w *writer) chooseParents(s *state, guesses []guess) error {
 	sh, err := loadShape(w.ctx, w, s.id, s.next, -1)
 	if err != nil {
 		return err
@@ -124,10 +129,10 @@ func (w *writer) choosePlaces(s *state, guesses []guess) error {
 		parents[r.first] = int32(r.parent)
 		hasLine[r.first] = r.class != classNoID && r.class != classMissing
 	}
-	places := session.Places(parents, func(n int32) bool { return hasLine[n] })
+	likely := session.LikelyParents(parents, func(n int32) bool { return hasLine[n] })
 	for i, g := range guesses {
 		if g.after >= 0 {
-			guesses[i].after = int64(places[g.after])
+			guesses[i].after = int64(likely[g.after])
 		}
 	}
 	return nil

@@ -299,7 +299,7 @@ func (s *search) newest() (found []candidate, bounded bool, err error) {
 			return found, true, nil
 		}
 		looked++
-		pass, err := s.passes(c.candidate, c.inSession)
+		pass, err := s.isWanted(c.candidate, c.inSession)
 		if err != nil {
 			return nil, false, err
 		}
@@ -310,9 +310,9 @@ func (s *search) newest() (found []candidate, bounded bool, err error) {
 	return found, bounded, nil
 }
 
-// passes reports whether a match counts: it is in a wanted session (inSession says so) and on
+// isWanted reports whether a match counts: it is in a wanted session (inSession says so) and on
 // a wanted branch, and is neither a repetition nor a draft of a message.
-func (s *search) passes(c candidate, inSession bool) (bool, error) {
+func (s *search) isWanted(c candidate, inSession bool) (bool, error) {
 	if c.elsewhere {
 		return false, nil
 	}

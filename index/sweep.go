@@ -128,9 +128,9 @@ func (r *catching) noteSweep() error {
 	})
 }
 
-// settle removes the marks of sessions that are as the index has recorded them, and records the
+// removeMarks removes the marks of sessions that are as the index has recorded them, and records the
 // sweep.
-func (r *catching) settle() error {
+func (r *catching) removeMarks() error {
 	if r.changes.Epoch == "" {
 		return nil
 	}

@@ -20,9 +20,9 @@ const (
 	// whole line: a face with too little room shortens it.
 	maxTitle = 4096
 
-	// maxStandIn is the same for texts that replace a missing prompt. Every reply of a
+	// maxUntitled is the same for texts that replace a missing prompt. Every reply of a
 	// session is searched, so this must stay cheap.
-	maxStandIn = 300
+	maxUntitled = 300
 
 	// maxSortTitle is how many bytes of a title sessions are sorted by.
 	maxSortTitle = 200
@@ -114,7 +114,7 @@ func TitleIn(e *session.Entry) Title {
 	case session.RoleUser:
 		return userTitle(e)
 	case session.RoleAssistant:
-		if reply := standIn(e, worthReply); reply.Text != "" {
+		if reply := untitled(e, worthReply); reply.Text != "" {
 			return reply
 		}
 		for i := range e.Message.Content {
@@ -123,7 +123,7 @@ func TitleIn(e *session.Entry) Title {
 			}
 		}
 	case session.RoleSystem:
-		return withoutDirectory(standIn(e, worthSystem))
+		return withoutDirectory(untitled(e, worthSystem))
 	}
 	return Title{}
 }
@@ -137,7 +137,7 @@ func callTitle(call *session.ToolUseContent) string {
 			first, said = name, text
 		}
 	}
-	return firstLine(call.Name + " " + topicOf(clip(said, maxStandIn)))
+	return firstLine(call.Name + " " + topicOf(clip(said, maxUntitled)))
 }
 
 // withoutDirectory shortens a command line such as "/home/ada/.venv/bin/aider --lint",
@@ -177,11 +177,11 @@ func userTitle(e *session.Entry) Title {
 	return title
 }
 
-// standIn returns the beginning of the first text of a message.
-func standIn(e *session.Entry, worth Worth) Title {
+// untitled returns the beginning of the first text of a message.
+func untitled(e *session.Entry, worth Worth) Title {
 	for i := range e.Message.Content {
 		if text := e.Message.Content[i].Text; text != nil {
-			if line := topicOf(clip(text.Content, maxStandIn)); line != "" {
+			if line := topicOf(clip(text.Content, maxUntitled)); line != "" {
 				return Title{line, worth}
 			}
 		}

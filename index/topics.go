@@ -44,7 +44,7 @@ func (ix *Index) Topics(ctx context.Context, o StatsOptions, limit int) ([]Topic
 
 // newestSaid returns the newest texts that a person or a model said, each once: a
 // fork repeats those of its origin.
-func newestSaid(ctx context.Context, db room.Tables, o StatsOptions) (hits []Hit, places []place, err error) {
+func newestSaid(ctx context.Context, db room.Tables, o StatsOptions) (hits []Hit, places []location, err error) {
 	where, args, err := o.where(ctx, db)
 	if err != nil {
 		return nil, nil, err
@@ -61,7 +61,7 @@ func newestSaid(ctx context.Context, db room.Tables, o StatsOptions) (hits []Hit
 	seen := make(map[original]bool)
 	for rows.Next() {
 		var entry any
-		h, where, once := Hit{Kind: KindText}, place{}, original{}
+		h, where, once := Hit{Kind: KindText}, location{}, original{}
 		if err := rows.Scan(&h.Name, &entry, &where.pos, &where.part, &once.time, &once.length); err != nil {
 			return nil, nil, err
 		}

@@ -294,7 +294,7 @@ func (w *writer) flush(words *vocabulary) error {
 	// Tables are fastest in the order of ids, and the texts must have it.
 	byID := func(a, b docRow) int { return cmp.Compare(a.id, b.id) }
 	slices.SortFunc(w.docs, byID)
-	moved, err := w.placeDocs(w.docs)
+	moved, err := w.assignIDs(w.docs)
 	if err != nil {
 		return err
 	}

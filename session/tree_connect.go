@@ -2,7 +2,7 @@ package session
 
 import "fmt"
 
-// guess is an entry or gap whose parent has to be guessed: see Places.
+// guess is an entry or gap whose parent has to be guessed: see LikelyParents.
 type guess struct{ at, after int32 }
 
 // connect finds the parents that came later, makes gaps for those that never came, cuts cycles,
@@ -38,7 +38,7 @@ func (t *tree) connect() {
 		t.nodes[p.child].parent = at
 	}
 	t.cutCycles()
-	t.choosePlaces(guesses)
+	t.chooseParents(guesses)
 	for _, g := range guesses {
 		t.nodes[g.at].parent = g.after
 	}
@@ -47,8 +47,8 @@ func (t *tree) connect() {
 	t.resolveLeaf()
 }
 
-// choosePlaces makes sure that no guess follows its own descendant.
-func (t *tree) choosePlaces(guesses []guess) {
+// chooseParents makes sure that no guess follows its own descendant.
+func (t *tree) chooseParents(guesses []guess) {
 	if len(guesses) == 0 {
 		return
 	}
@@ -58,23 +58,23 @@ func (t *tree) choosePlaces(guesses []guess) {
 			parents[i] = none
 		}
 	}
-	places := Places(parents, func(i int32) bool { return !t.nodes[i].guessed })
+	likely := LikelyParents(parents, func(i int32) bool { return !t.nodes[i].guessed })
 	for i, g := range guesses {
 		if g.after != none {
-			guesses[i].after = places[g.after]
+			guesses[i].after = likely[g.after]
 		}
 	}
 }
 
-// Places returns where something follows whose parent is not known. For each entry of a log,
-// parents has the number of the parent that its line names, or -1. hasLine reports whether an
-// entry has a line; one that has none has no parent.
+// LikelyParents returns the most likely parent of an entry that does not name one, for each place in
+// a log where that may be. For each entry of the log, parents has the number of the parent that its
+// line names, or -1. hasLine reports whether an entry has a line; one that has none has no parent.
 //
-// What came after an entry most likely follows it. But if a part of the log was overwritten with
-// a copy of later lines, these come before their ancestors, and what followed one of them could
-// be its own ancestor. So of each place, Places returns the last entry up to there that has a
-// line, and of which no ancestor comes after the place; or -1 if there is none.
-func Places(parents []int32, hasLine func(int32) bool) []int32 {
+// An entry most likely follows the one before it. But if a part of the log was overwritten with a copy
+// of later lines, these come before their ancestors, and an entry after one of them could be its
+// ancestor. So for each place, LikelyParents returns the last entry up to there that has a line, and of
+// which no ancestor comes after the place; or -1 if there is none.
+func LikelyParents(parents []int32, hasLine func(int32) bool) []int32 {
 	reach := make([]int32, len(parents)) // the last of the ancestors, and one more; 0 if not known yet
 	var path []int32
 	for i := range int32(len(parents)) {
@@ -90,19 +90,19 @@ func Places(parents []int32, hasLine func(int32) bool) []int32 {
 			}
 		}
 	}
-	places := make([]int32, len(parents))
-	for i := range places {
-		places[i] = none
+	likely := make([]int32, len(parents))
+	for i := range likely {
+		likely[i] = none
 	}
 	for i := range int32(len(parents)) {
 		if hasLine(i) {
-			places[reach[i]-1] = max(places[reach[i]-1], i)
+			likely[reach[i]-1] = max(likely[reach[i]-1], i)
 		}
 	}
-	for i := 1; i < len(places); i++ {
-		places[i] = max(places[i], places[i-1])
+	for i := 1; i < len(likely); i++ {
+		likely[i] = max(likely[i], likely[i-1])
 	}
-	return places
+	return likely
 }
 
 // cutCycles makes one entry of each cycle a root: of those whose parent came later, the

@@ -58,12 +58,12 @@ func NewInbox() *Inbox {
 }
 
 // Tell says that logs may have changed. Without names, the watcher only looks up.
-func (b *Inbox) Tell(names ...string) { b.tell(names, false) }
+func (b *Inbox) Tell(names ...string) { b.add(names, false) }
 
 // TellAll says that any log may have changed.
-func (b *Inbox) TellAll() { b.tell(nil, true) }
+func (b *Inbox) TellAll() { b.add(nil, true) }
 
-func (b *Inbox) tell(names []string, all bool) {
+func (b *Inbox) add(names []string, all bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, name := range names {
@@ -144,14 +144,14 @@ func (l *looker) why() error {
 	case err == nil, errors.Is(err, errors.ErrUnsupported), errors.Is(err, fs.ErrNotExist): // nobody expects more
 		return nil
 	default:
-		return &untoldError{err}
+		return &incompleteError{err}
 	}
 }
 
-type untoldError struct{ why error }
+type incompleteError struct{ why error }
 
-func (e *untoldError) Error() string   { return e.why.Error() }
-func (e *untoldError) Unwrap() []error { return []error{ErrUntold, e.why} }
+func (e *incompleteError) Error() string   { return e.why.Error() }
+func (e *incompleteError) Unwrap() []error { return []error{ErrUntold, e.why} }
 
 // pause returns how long it is until all logs are looked at again.
 func (l *looker) pause() time.Duration {

@@ -212,7 +212,7 @@ func (p *repairPlan) findParents() {
 			parents[i] = int32(at)
 		}
 	}
-	places := session.Places(parents, func(i int32) bool {
+	places := session.LikelyParents(parents, func(i int32) bool {
 		_, gap := p.gaps[p.lines[i].id]
 		return p.lines[i].class == lineEntry || gap
 	})

@@ -32,7 +32,7 @@ func Run(t *testing.T, at func(t *testing.T) Place) {
 	for _, c := range lifeChecks {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			c.run(t, newDesk(t), at(t))
+			c.run(t, newSessionStore(t), at(t))
 		})
 	}
 }
@@ -41,7 +41,7 @@ func Run(t *testing.T, at func(t *testing.T) Place) {
 // as another program, one that was rebuilt.
 func runAnswers(t *testing.T, place Place) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newSessionStore(t)
 	ix := d.open(t, place)
 	w := newWorld(d, func() { d.catchUp(t, ix) })
 	d.catchUp(t, ix)

@@ -17,7 +17,7 @@ import (
 // lifeChecks are about what happens to a room. Each has a place of its own.
 var lifeChecks = []struct {
 	name string
-	run  func(t *testing.T, d *desk, place Place)
+	run  func(t *testing.T, d *sessionStore, place Place)
 }{
 	{"Empty", checkEmpty},
 	{"CatchUp", checkCatchUp},
@@ -39,7 +39,7 @@ func found(t testing.TB, ix *index.Index, query string) int {
 	return len(search(t, ix, index.SearchOptions{Query: query}).Hits)
 }
 
-func checkEmpty(t *testing.T, d *desk, place Place) {
+func checkEmpty(t *testing.T, d *sessionStore, place Place) {
 	ix := d.open(t, place)
 	if !ix.IsEmpty(t.Context()) {
 		t.Error("a new room has something")
@@ -60,7 +60,7 @@ func checkEmpty(t *testing.T, d *desk, place Place) {
 	want(t, "hits of another program", found(t, other, "anything"), 1)
 }
 
-func checkCatchUp(t *testing.T, d *desk, place Place) {
+func checkCatchUp(t *testing.T, d *sessionStore, place Place) {
 	ix := d.open(t, place)
 	d.say("a", "one", "two")
 	d.say("b", "three")
@@ -92,7 +92,7 @@ func checkCatchUp(t *testing.T, d *desk, place Place) {
 }
 
 // peculiar makes a session of words that no other has.
-func (d *desk) peculiar(id, word string) {
+func (d *sessionStore) peculiar(id, word string) {
 	s := d.create(session.Header{ID: id, CWD: "/" + word, Key: word, Extra: imported(word)})
 	defer s.Close()
 	d.add(s, session.Message(session.RoleUser, session.Text("say "+word)))
@@ -120,7 +120,7 @@ func traces(t testing.TB, ix *index.Index, word string) string {
 		len(must[[]string](t)(ix.Natives(ctx, word, 5))), len(all(t, ix, index.ListOptions{CWD: "/" + word})), values, stats.Total.Tokens(), stats.Activity.Messages)
 }
 
-func checkRemove(t *testing.T, d *desk, place Place) {
+func checkRemove(t *testing.T, d *sessionStore, place Place) {
 	ix := d.open(t, place)
 	d.peculiar("a", "kumquat")
 	d.catchUp(t, ix)
@@ -143,12 +143,12 @@ func checkRemove(t *testing.T, d *desk, place Place) {
 }
 
 // rewrite replaces a session by another of the same name.
-func (d *desk) rewrite(id, word string) {
+func (d *sessionStore) rewrite(id, word string) {
 	d.check(d.st.Remove(d.t.Context(), id))
 	d.peculiar(id, word)
 }
 
-func checkRewrite(t *testing.T, d *desk, place Place) {
+func checkRewrite(t *testing.T, d *sessionStore, place Place) {
 	ix := d.open(t, place)
 	d.peculiar("a", "swordfish")
 	d.say("b", "unchanged")
@@ -169,7 +169,7 @@ func checkRewrite(t *testing.T, d *desk, place Place) {
 }
 
 // checkApart looks at an index that nobody tells to forget.
-func checkApart(t *testing.T, d *desk, place Place) {
+func checkApart(t *testing.T, d *sessionStore, place Place) {
 	r, err := place(t.Context())
 	d.check(err)
 	ix := index.New(d.st, r, &index.Options{Apart: true})
@@ -182,7 +182,7 @@ func checkApart(t *testing.T, d *desk, place Place) {
 	want(t, "traces of the new words", traces(t, ix, "butterfly"), "4 4 1 1 1 1 [1 1 1 1] 7 2")
 }
 
-func checkDiscard(t *testing.T, d *desk, place Place) {
+func checkDiscard(t *testing.T, d *sessionStore, place Place) {
 	ix, other := d.open(t, place), d.open(t, place)
 	d.peculiar("a", "kumquat")
 	d.catchUp(t, ix)
@@ -199,7 +199,7 @@ func checkDiscard(t *testing.T, d *desk, place Place) {
 	want(t, "traces", traces(t, other, "kumquat"), "4 4 1 1 1 1 [1 1 1 1] 7 2")
 }
 
-func checkClose(t *testing.T, d *desk, place Place) {
+func checkClose(t *testing.T, d *sessionStore, place Place) {
 	ix, other := d.open(t, place), d.open(t, place)
 	d.say("a", "anything")
 	d.catchUp(t, ix)
@@ -224,7 +224,7 @@ func checkClose(t *testing.T, d *desk, place Place) {
 	want(t, "hits of another program", found(t, other, "anything"), 1)
 }
 
-func checkCancel(t *testing.T, d *desk, place Place) {
+func checkCancel(t *testing.T, d *sessionStore, place Place) {
 	ix := d.open(t, place)
 	d.say("a", "anything")
 	ctx, cancel := context.WithCancel(t.Context())
@@ -261,7 +261,7 @@ func answers(t testing.TB, ix *index.Index) string {
 
 // checkTogether lets two programs write at once, while sessions grow. In the end they know the same,
 // and as much as one that read it all at the end.
-func checkTogether(t *testing.T, d *desk, place Place) {
+func checkTogether(t *testing.T, d *sessionStore, place Place) {
 	const sessions, rounds = 6, 5
 	one, two := d.open(t, place), d.open(t, place)
 	for round := range rounds {
@@ -298,7 +298,7 @@ func checkTogether(t *testing.T, d *desk, place Place) {
 	want(t, "what is known after a rebuild", answers(t, two), got)
 }
 
-func checkBounded(t *testing.T, d *desk, place Place) {
+func checkBounded(t *testing.T, d *sessionStore, place Place) {
 	const texts = 1_500
 	s := d.create(session.Header{ID: "crowd"})
 	defer s.Close()
@@ -368,7 +368,7 @@ const (
 	countWord  = `SELECT count(*) FROM terms WHERE term = ?`
 )
 
-func checkTransaction(t *testing.T, _ *desk, place Place) {
+func checkTransaction(t *testing.T, _ *sessionStore, place Place) {
 	r := place.open(t)
 	failed := errors.New("changed my mind")
 	for n, tt := range []struct{ fail, want error }{{nil, nil}, {failed, failed}} {
@@ -387,7 +387,7 @@ func checkTransaction(t *testing.T, _ *desk, place Place) {
 }
 
 // checkReplaced lets a program empty the tables that another one reads and writes.
-func checkReplaced(t *testing.T, _ *desk, place Place) {
+func checkReplaced(t *testing.T, _ *sessionStore, place Place) {
 	one, two := place.open(t), place.open(t)
 	one.Rebuilt()
 	two.Rebuilt()
@@ -414,7 +414,7 @@ func checkReplaced(t *testing.T, _ *desk, place Place) {
 	}
 }
 
-func checkDamaged(t *testing.T, _ *desk, place Place) {
+func checkDamaged(t *testing.T, _ *sessionStore, place Place) {
 	r := place.open(t)
 	r.Rebuilt()
 	err := r.View(t.Context(), false, func(tables room.Tables) error {

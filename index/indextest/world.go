@@ -14,21 +14,21 @@ import (
 	"github.com/coppice-dev/coppice/store/memory"
 )
 
-// desk is a store of sessions, on which a clock goes on by a second with each entry.
-type desk struct {
+// sessionStore is a store of sessions, on which a clock goes on by a second with each entry.
+type sessionStore struct {
 	t   testing.TB
-	st  *shelf
+	st  *archivedStore
 	now time.Time
 }
 
-// shelf is a store in memory that says that a log is archived.
-type shelf struct {
+// archivedStore is a store in memory that reports one log as archived.
+type archivedStore struct {
 	store.Store
 	archived string
 }
 
 // List implements store.Store.
-func (s *shelf) List(ctx context.Context) iter.Seq2[store.Stat, error] {
+func (s *archivedStore) List(ctx context.Context) iter.Seq2[store.Stat, error] {
 	return func(yield func(store.Stat, error) bool) {
 		s.Store.List(ctx)(func(stat store.Stat, err error) bool {
 			stat.Archived = stat.Name == s.archived
@@ -37,15 +37,15 @@ func (s *shelf) List(ctx context.Context) iter.Seq2[store.Stat, error] {
 	}
 }
 
-func newDesk(t testing.TB) *desk {
+func newSessionStore(t testing.TB) *sessionStore {
 	t.Helper()
-	st := &shelf{Store: memory.New(nil)}
+	st := &archivedStore{Store: memory.New(nil)}
 	t.Cleanup(func() { st.Close() })
-	return &desk{t: t, st: st, now: time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)}
+	return &sessionStore{t: t, st: st, now: time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)}
 }
 
 // open opens the index in a place, as another program would.
-func (d *desk) open(t testing.TB, place Place) *index.Index {
+func (d *sessionStore) open(t testing.TB, place Place) *index.Index {
 	t.Helper()
 	r, err := place(t.Context())
 	if err != nil {
@@ -60,7 +60,7 @@ func (d *desk) open(t testing.TB, place Place) *index.Index {
 	return ix
 }
 
-func (d *desk) catchUp(t testing.TB, ix *index.Index) index.Report {
+func (d *sessionStore) catchUp(t testing.TB, ix *index.Index) index.Report {
 	t.Helper()
 	report, err := ix.CatchUp(t.Context(), nil)
 	if err != nil || len(report.Unread) > 0 {
@@ -69,14 +69,14 @@ func (d *desk) catchUp(t testing.TB, ix *index.Index) index.Report {
 	return report
 }
 
-func (d *desk) options() *session.Options {
+func (d *sessionStore) options() *session.Options {
 	return &session.Options{Now: func() time.Time {
 		d.now = d.now.Add(time.Second)
 		return d.now
 	}}
 }
 
-func (d *desk) create(h session.Header) *session.Session {
+func (d *sessionStore) create(h session.Header) *session.Session {
 	d.t.Helper()
 	s := must[*session.Session](d.t)(session.Create(d.t.Context(), d.st, h, d.options()))
 	d.t.Cleanup(func() { s.Close() })
@@ -84,7 +84,7 @@ func (d *desk) create(h session.Header) *session.Session {
 }
 
 // say makes a session in which the user says some things.
-func (d *desk) say(id string, texts ...string) {
+func (d *sessionStore) say(id string, texts ...string) {
 	d.t.Helper()
 	s := d.create(session.Header{ID: id})
 	for _, text := range texts {
@@ -93,12 +93,12 @@ func (d *desk) say(id string, texts ...string) {
 	d.check(s.Close())
 }
 
-func (d *desk) add(s *session.Session, e session.Entry) string {
+func (d *sessionStore) add(s *session.Session, e session.Entry) string {
 	d.t.Helper()
 	return must[string](d.t)(s.AppendEntry(e))
 }
 
-func (d *desk) check(err error) {
+func (d *sessionStore) check(err error) {
 	d.t.Helper()
 	if err != nil {
 		d.t.Fatal(err)
@@ -116,17 +116,17 @@ func imported(id string) session.Fields {
 	return session.Fields{{Name: session.OriginField, Value: []byte(`{"format":"claude-code","id":"` + id + `","path":"/x"}`)}}
 }
 
-// world is a desk with sessions of all kinds.
+// world is a store with sessions of all kinds.
 type world struct {
-	*desk
+	*sessionStore
 	names map[string]string // of entries and of the sessions of the chain, by their ids
 	links []string          // the ids of the chain
 	long  string            // how ids of entries begin that are too long for a key of a database
 }
 
 // newWorld makes the sessions. It calls grown after each.
-func newWorld(d *desk, grown func()) *world {
-	w := &world{desk: d, names: make(map[string]string), long: strings.Repeat("long ", 700)}
+func newWorld(d *sessionStore, grown func()) *world {
+	w := &world{sessionStore: d, names: make(map[string]string), long: strings.Repeat("long ", 700)}
 	for _, create := range []func(){w.alpha, w.beta, w.gamma, w.chain, w.odd, w.delta, func() { w.check(w.create(session.Header{ID: "empty"}).Close()) }} {
 		create()
 		grown()
@@ -135,8 +135,8 @@ func newWorld(d *desk, grown func()) *world {
 	return w
 }
 
-// tell appends what can be found by a name.
-func (w *world) tell(s *session.Session, name string, e session.Entry) string {
+// appendNamed appends an entry, and records its name: how the tests refer to it.
+func (w *world) appendNamed(s *session.Session, name string, e session.Entry) string {
 	w.t.Helper()
 	id := w.add(s, e)
 	w.names[id] = name
@@ -147,17 +147,17 @@ func (w *world) tell(s *session.Session, name string, e session.Entry) string {
 func (w *world) alpha() {
 	s := w.create(session.Header{ID: "alpha", CWD: "/home/ann/web", Key: "chat:1"})
 	defer s.Close()
-	ask := w.tell(s, "ask", session.Message(session.RoleUser, session.Text("How do I fix the readFile helper in src/store/main.go?")))
-	w.tell(s, "look", answer("r1", "claude-sonnet-4-5", session.Usage{Input: 10, Output: 5},
+	ask := w.appendNamed(s, "ask", session.Message(session.RoleUser, session.Text("How do I fix the readFile helper in src/store/main.go?")))
+	w.appendNamed(s, "look", answer("r1", "claude-sonnet-4-5", session.Usage{Input: 10, Output: 5},
 		session.Thinking("perhaps the descriptor leaks", ""),
 		session.Text("Let me look at it."), session.ToolUse("c1", "bash", map[string]any{"command": "grep --line-number open main.go"})))
-	w.tell(s, "grep", session.Message(session.RoleTool, session.ToolResult("c1", "42: open(path) // TODO leaks\n", false)))
-	w.tell(s, "blob", session.Message(session.RoleTool, session.ToolResult("c1", strings.Repeat("padding ", 6000)+"haystack needle", false)))
+	w.appendNamed(s, "grep", session.Message(session.RoleTool, session.ToolResult("c1", "42: open(path) // TODO leaks\n", false)))
+	w.appendNamed(s, "blob", session.Message(session.RoleTool, session.ToolResult("c1", strings.Repeat("padding ", 6000)+"haystack needle", false)))
 	w.check(s.Branch(ask))
-	w.tell(s, "defer", session.Message(session.RoleAssistant, session.Text("Use defer file.Close() and be done.")))
+	w.appendNamed(s, "defer", session.Message(session.RoleAssistant, session.Text("Use defer file.Close() and be done.")))
 	w.names[must[string](w.t)(s.SetLabel(ask, "the first question"))] = "label"
-	w.tell(s, "title", session.Name("Leaking descriptors"))
-	w.tell(s, "tags", session.Tags("golang", "forge/bug"))
+	w.appendNamed(s, "title", session.Name("Leaking descriptors"))
+	w.appendNamed(s, "tags", session.Tags("golang", "forge/bug"))
 	w.add(s, session.Pinned(true))
 }
 
@@ -166,8 +166,8 @@ func (w *world) beta() {
 	w.now = w.now.AddDate(0, 1, 0)
 	s := w.create(session.Header{ID: "beta", CWD: "/home/ann/webshop"})
 	defer s.Close()
-	w.tell(s, "tongues", session.Message(session.RoleUser, session.Text("Crème brûlée: 中文字处理 と ひらがな and 한국어, camelcase 🚀")))
-	w.tell(s, "cases", session.Message(session.RoleAssistant, session.Text("We leak nothing here. snake_case and camelCase and kebab-case.")))
+	w.appendNamed(s, "tongues", session.Message(session.RoleUser, session.Text("Crème brûlée: 中文字处理 と ひらがな and 한국어, camelcase 🚀")))
+	w.appendNamed(s, "cases", session.Message(session.RoleAssistant, session.Text("We leak nothing here. snake_case and camelCase and kebab-case.")))
 	w.add(s, session.Tags("forge", "forgery"))
 }
 
@@ -175,14 +175,14 @@ func (w *world) beta() {
 func (w *world) gamma() {
 	s := w.create(session.Header{ID: "gamma", CWD: `C:\work\Web`, Extra: imported("fe5e1c67-1111")})
 	defer s.Close()
-	w.tell(s, "oak", session.Message(session.RoleUser, session.Text("plant an oak")))
-	w.tell(s, "patch", answer("r2", "gpt-9-unknown", session.Usage{Input: 100, Output: 50}, session.ToolUse("c1", "apply_patch", map[string]any{
+	w.appendNamed(s, "oak", session.Message(session.RoleUser, session.Text("plant an oak")))
+	w.appendNamed(s, "patch", answer("r2", "gpt-9-unknown", session.Usage{Input: 100, Output: 50}, session.ToolUse("c1", "apply_patch", map[string]any{
 		"input": "*** Begin Patch\n*** Update File: src\\main.go\n+x\n*** End Patch",
 	}), session.ToolUse("c2", "read", map[string]any{"path": "/etc/Hosts"})))
 	sub := w.create(session.Header{ID: "sub", ParentSession: "gamma", Relation: session.RelationSubagent, Extra: imported("fe5e1c67-1111/agent-1")})
 	defer sub.Close()
-	w.tell(sub, "acorn", session.Message(session.RoleUser, session.Text("count the acorns of the oak")))
-	w.tell(sub, "read", session.Message(session.RoleAssistant, session.ToolUse("c1", "read", map[string]any{"path": "store/main.go"})))
+	w.appendNamed(sub, "acorn", session.Message(session.RoleUser, session.Text("count the acorns of the oak")))
+	w.appendNamed(sub, "read", session.Message(session.RoleAssistant, session.ToolUse("c1", "read", map[string]any{"path": "store/main.go"})))
 }
 
 // delta is a fork of beta.
@@ -193,14 +193,14 @@ func (w *world) delta() {
 		Header: &session.Header{ID: "delta", ParentSession: "beta", Relation: session.RelationFork, CWD: "/home/ann"}, Options: w.options(),
 	}))
 	defer fork.Close()
-	w.tell(fork, "ours", session.Message(session.RoleUser, session.Text("the fork leaked")))
-	w.tell(fork, "fork title", session.Name("äpfel"))
+	w.appendNamed(fork, "ours", session.Message(session.RoleUser, session.Text("the fork leaked")))
+	w.appendNamed(fork, "fork title", session.Name("äpfel"))
 }
 
 // chain is three sessions that continue each other. Each has the prompt and says two things, for 10 tokens.
 func (w *world) chain() {
 	s := w.create(session.Header{CWD: "/src", Key: "tg:7"})
-	prompt := w.tell(s, "prompt", session.Message(session.RoleSystem, session.Text("never say xylophone")))
+	prompt := w.appendNamed(s, "prompt", session.Message(session.RoleSystem, session.Text("never say xylophone")))
 	for n, word := range []string{"first", "second", "third"} {
 		if n > 0 {
 			next := must[*session.Session](w.t)(s.Continue(must[session.Entry](w.t)(s.Entry(prompt))))
@@ -209,8 +209,8 @@ func (w *world) chain() {
 		}
 		w.links = append(w.links, s.ID())
 		w.names[s.ID()] = fmt.Sprintf("link%d", n+1)
-		w.tell(s, word+"?", session.Message(session.RoleUser, session.Text(word+" turnip")))
-		w.tell(s, word+"!", answer("r-"+word, "claude-opus-4-1", session.Usage{Input: 4, Output: 6}, session.Text(word+" parsnip"),
+		w.appendNamed(s, word+"?", session.Message(session.RoleUser, session.Text(word+" turnip")))
+		w.appendNamed(s, word+"!", answer("r-"+word, "claude-opus-4-1", session.Usage{Input: 4, Output: 6}, session.Text(word+" parsnip"),
 			session.ToolUse("c-"+word, "read", map[string]any{"path": "deep/" + word + ".go"})))
 		w.add(s, session.Tags("veg/"+word))
 	}

@@ -209,7 +209,7 @@ func (r *Room) openFile(ctx context.Context) error {
 }
 
 func (r *Room) openLocked(ctx context.Context) error {
-	if err := r.settleFiles(); err != nil {
+	if err := r.prepareFiles(); err != nil {
 		return err
 	}
 	before, err := os.Lstat(r.path)
@@ -261,10 +261,10 @@ func (r *Room) checkAge(ctx context.Context, db *database) error {
 	return err
 }
 
-// settleFiles makes sure that there is a database to open, and that the files beside it
+// prepareFiles makes sure that there is a database to open, and that the files beside it
 // belong to it: rule 5. Anything that is not a regular file is not an index and is left
 // alone; a symbolic link may point to another program's file, so the link is replaced.
-func (r *Room) settleFiles() error {
+func (r *Room) prepareFiles() error {
 	_, marked, err := r.guard.read()
 	if err != nil {
 		return err

@@ -42,7 +42,7 @@ func (g *guard) hold(ctx context.Context, f func() error) error {
 		return err
 	}
 	if g.users == 0 {
-		if err := g.take(ctx); err != nil {
+		if err := g.acquire(ctx); err != nil {
 			g.mu.Unlock()
 			return err
 		}
@@ -59,8 +59,8 @@ func (g *guard) hold(ctx context.Context, f func() error) error {
 	return f()
 }
 
-// take waits for the lock. A deleted lock file locks nothing; then it takes the new one.
-func (g *guard) take(ctx context.Context) error {
+// acquire waits for the lock. A deleted lock file locks nothing; then it takes the new one.
+func (g *guard) acquire(ctx context.Context) error {
 	deadline := time.Now().Add(g.patience)
 	if g.stuck {
 		deadline = time.Now()

@@ -176,7 +176,7 @@ func (w *segmentWriter) list(term string, docs []room.Text, all []occurrence) {
 		}
 		id := docs[all[0].doc].ID
 		w.startDoc(id, id-prev)
-		w.places(all[:n])
+		w.writePositions(all[:n])
 		prev, all = id, all[n:]
 	}
 }
@@ -231,8 +231,8 @@ func (w *segmentWriter) startDoc(id, delta int64) {
 	w.skipID = id
 }
 
-// places writes where a term is in a document.
-func (w *segmentWriter) places(all []occurrence) {
+// writePositions writes where a term is in a document.
+func (w *segmentWriter) writePositions(all []occurrence) {
 	if at := all[0].place; len(all) == 1 && at < 126 && w.left() >= 2 { // once, in the body, as nearly always
 		w.body = append(w.body, 1<<1, byte(at+2))
 		return

@@ -96,7 +96,7 @@ func New[T comparable](limits Limits, o Options[T]) *Pool[T] {
 // caller's own open or ctx: if somebody else's open fails, Get tries its own.
 func (p *Pool[T]) Get(ctx context.Context, key string, open func() (T, error)) (T, error) {
 	for {
-		it, busy := p.take(key)
+		it, busy := p.acquire(key)
 		if busy == nil {
 			return it.value, nil
 		}
@@ -112,9 +112,9 @@ func (p *Pool[T]) Get(ctx context.Context, key string, open func() (T, error)) (
 	}
 }
 
-// take returns the item of a key, in use, or a new one that the caller must open; or else what
+// acquire returns the item of a key, in use, or a new one that the caller must open; or else what
 // to wait for.
-func (p *Pool[T]) take(key string) (*item[T], chan struct{}) {
+func (p *Pool[T]) acquire(key string) (*item[T], chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	e := p.items[key]
@@ -140,7 +140,7 @@ func (p *Pool[T]) open(it *item[T], open func() (T, error)) (_ T, err error) {
 		if !opened || err != nil {
 			p.remove(it)
 		}
-		p.settle(it)
+		p.finish(it)
 	}()
 	value, err := open()
 	if err == nil {
@@ -150,8 +150,8 @@ func (p *Pool[T]) open(it *item[T], open func() (T, error)) (_ T, err error) {
 	return value, err
 }
 
-// settle ends opening or closing an item. It is called with mu held.
-func (p *Pool[T]) settle(it *item[T]) {
+// finish ends opening or closing an item. It is called with mu held.
+func (p *Pool[T]) finish(it *item[T]) {
 	close(it.busy)
 	it.busy = nil
 }
@@ -256,7 +256,7 @@ func (p *Pool[T]) close(items []*item[T], must bool) {
 		} else {
 			p.measure(it)
 		}
-		p.settle(it)
+		p.finish(it)
 		p.mu.Unlock()
 	}
 }

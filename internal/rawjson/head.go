@@ -118,7 +118,7 @@ func plainMember(line []byte, i int, prefix string) (value []byte, next int) {
 // walkHead reads the head of a trimmed line up to the first damage.
 func walkHead(line []byte) Head {
 	var w headWalk
-	end, _ := walkObject(line, w.take)
+	end, _ := walkObject(line, w.read)
 	w.head.Whole = end >= 0
 	return w.head
 }
@@ -131,25 +131,25 @@ type headWalk struct {
 	hasType, hasID, hasParent, hasTimestamp bool
 }
 
-func (w *headWalk) take(key, value []byte) error {
+func (w *headWalk) read(key, value []byte) error {
 	switch string(key) {
 	case "type":
-		takeString(&w.head.Type, &w.hasType, value)
+		readString(&w.head.Type, &w.hasType, value)
 	case "id":
-		takeString(&w.head.ID, &w.hasID, value)
+		readString(&w.head.ID, &w.hasID, value)
 	case "timestamp":
-		takeString(&w.head.Timestamp, &w.hasTimestamp, value)
+		readString(&w.head.Timestamp, &w.hasTimestamp, value)
 	case "parent_id":
 		if !w.hasParent {
 			w.head.HasParent = Kind(value) == 's' || IsNull(value)
 		}
-		takeString(&w.head.Parent, &w.hasParent, value)
+		readString(&w.head.Parent, &w.hasParent, value)
 	}
 	return nil
 }
 
-// takeString sets member to the string in value, unless there was one before.
-func takeString(member *[]byte, seen *bool, value []byte) {
+// readString sets member to the string in value, unless there was one before.
+func readString(member *[]byte, seen *bool, value []byte) {
 	if !*seen {
 		*member, _ = StringBytes(value, nil)
 	}

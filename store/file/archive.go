@@ -28,7 +28,7 @@ func (s *Store) Unarchive(ctx context.Context, name string) error {
 		if lock.log != nil || openFilesKeepNames && s.isThere(s.Path(name)) {
 			return s.putAsideArchive(name)
 		}
-		return s.bringBack(ctx, name)
+		return s.restorePlain(ctx, name)
 	})
 }
 
@@ -168,9 +168,9 @@ func (s *Store) verifyArchive(ctx context.Context, name string, size int64, want
 	return a.id(), nil
 }
 
-// bringBack restores the plain file of an archived log, if it has none. The caller has the
+// restorePlain restores the plain file of an archived log, if it has none. The caller has the
 // name's lock.
-func (s *Store) bringBack(ctx context.Context, name string) error {
+func (s *Store) restorePlain(ctx context.Context, name string) error {
 	err := s.mustBeAbsent(name)
 	if info, err2 := s.fs.Lstat(s.Path(name)); err2 == nil && s.isStray(name, info.Size()) {
 		var locked vfs.File
@@ -218,10 +218,10 @@ func (s *Store) putAsideArchive(name string) error {
 
 // putAside moves a file of a log that does not count to quarantine/.
 func (s *Store) putAside(path, name, suffix string) error {
-	if err := s.mkdir(s.room("quarantine")); err != nil {
+	if err := s.mkdir(s.housePath("quarantine")); err != nil {
 		return err
 	}
-	return s.move(path, s.room("quarantine", fmt.Sprintf("%s.0.%d.replaced%s", name, time.Now().UnixNano(), suffix)))
+	return s.move(path, s.housePath("quarantine", fmt.Sprintf("%s.0.%d.replaced%s", name, time.Now().UnixNano(), suffix)))
 }
 
 // unpack replaces an archive by its plain file, if the archive is still what counts

@@ -75,5 +75,5 @@ func (s *Store) restoreBackupLocked(name string) error {
 
 // quarantineFile copies the log's file to quarantine/.
 func (s *Store) quarantineFile(name string) error {
-	return s.copyLog(name, s.room("quarantine", fmt.Sprintf("%s.0.%d.replaced", name, time.Now().UnixNano())))
+	return s.copyLog(name, s.housePath("quarantine", fmt.Sprintf("%s.0.%d.replaced", name, time.Now().UnixNano())))
 }

@@ -46,7 +46,7 @@ func (b *batch) Add(ctx context.Context, name string, lines iter.Seq2[[]byte, er
 	}
 	l := &batched{name: name, temp: s.temp()}
 	var err error
-	if l.file, err = s.openIn(s.room("tmp"), l.temp, os.O_RDWR|os.O_CREATE|os.O_EXCL); err != nil {
+	if l.file, err = s.openIn(s.housePath("tmp"), l.temp, os.O_RDWR|os.O_CREATE|os.O_EXCL); err != nil {
 		return s.fail("create", name, err)
 	}
 	buf := writeBuffers.Get().(*bufio.Writer)
@@ -101,7 +101,7 @@ func (b *batch) Commit(ctx context.Context) map[string]error {
 		if errs[l.name] != nil {
 			continue
 		}
-		if err := b.place(ctx, l, many, spare); err != nil {
+		if err := b.publish(ctx, l, many, spare); err != nil {
 			errs[l.name] = s.fail("create", l.name, err)
 			continue
 		}
@@ -145,8 +145,8 @@ func (b *batch) sync(errs map[string]error) {
 	syncs.Wait()
 }
 
-// place gives a log its name.
-func (b *batch) place(ctx context.Context, l *batched, unmarked bool, spare *spareLock) error {
+// publish gives a log of the batch its name.
+func (b *batch) publish(ctx context.Context, l *batched, unmarked bool, spare *spareLock) error {
 	s := b.store
 	reserved, err := s.reserve(ctx, l.name)
 	if err != nil {
@@ -157,9 +157,9 @@ func (b *batch) place(ctx context.Context, l *batched, unmarked bool, spare *spa
 	}
 	lock := &nameLock{store: s, name: l.name, unmarked: unmarked}
 	if spare.lend(lock) {
-		lock, err = lock.takePlain(ctx)
+		lock, err = lock.acquirePlain(ctx)
 	} else {
-		lock, err = lock.take(ctx)
+		lock, err = lock.acquireBoth(ctx)
 	}
 	if err != nil {
 		return err

@@ -30,7 +30,7 @@ func (s *Store) Blobs() store.Blobs {
 // blobs keeps each blob in a file named by its hash, in one of 256 directories.
 type blobs struct{ store *Store }
 
-func (b blobs) path(digits string) string { return b.store.room("blobs", digits[:2], digits) }
+func (b blobs) path(digits string) string { return b.store.housePath("blobs", digits[:2], digits) }
 
 // Put implements store.Blobs.
 func (b blobs) Put(ctx context.Context, data []byte) (store.Ref, error) {
@@ -40,7 +40,7 @@ func (b blobs) Put(ctx context.Context, data []byte) (store.Ref, error) {
 	ref := store.RefOf(data)
 	digits, _ := ref.Hex()
 	path := b.path(digits)
-	if there, err := b.settle(path, digits, data); there || err != nil {
+	if there, err := b.ensureDurable(path, digits, data); there || err != nil {
 		return ref, err
 	}
 	err := b.store.publish(path, func(w io.Writer) error {
@@ -51,13 +51,13 @@ func (b blobs) Put(ctx context.Context, data []byte) (store.Ref, error) {
 		return "", &store.Error{Op: "put blob", Path: path, Err: err}
 	}
 	if info, err := b.store.fs.Lstat(path); err == nil {
-		b.store.settled.add(digits, info.ModTime())
+		b.store.syncedBlobs.add(digits, info.ModTime())
 	}
 	return ref, nil
 }
 
-// settle reports whether the file of a blob exists, has the content, and will survive a power
-// cut. None of that can be assumed:
+// ensureDurable makes the file of a blob durable if it exists and has the content, and reports whether
+// it does. None of that can be assumed:
 //
 //   - A file of the right size may be full of zeros: a power cut leaves such files of
 //     programs that do not sync, and disks decay. A file with other content is replaced and
@@ -66,9 +66,9 @@ func (b blobs) Put(ctx context.Context, data []byte) (store.Ref, error) {
 //     sync at all (Never).
 //
 // Comparing costs less than the hash that gave the blob its name. Syncing costs more, so a
-// blob that this Store settled before is not synced again as long as its file has the same
+// blob that this Store has synced before is not synced again as long as its file has the same
 // time.
-func (b blobs) settle(path, digits string, data []byte) (bool, error) {
+func (b blobs) ensureDurable(path, digits string, data []byte) (bool, error) {
 	s := b.store
 	info, err := s.fs.Lstat(path)
 	if err != nil || !info.Mode().IsRegular() {
@@ -83,7 +83,7 @@ func (b blobs) settle(path, digits string, data []byte) (bool, error) {
 		s.opts.Logger.Warn("replaced a blob that had other content", "path", path, "bytes", info.Size(), "want", len(data))
 		return false, nil
 	}
-	if s.opts.Sync == Never || s.settled.has(digits, info.ModTime()) {
+	if s.opts.Sync == Never || s.syncedBlobs.has(digits, info.ModTime()) {
 		return true, nil
 	}
 	if f.Sync() != nil {
@@ -92,7 +92,7 @@ func (b blobs) settle(path, digits string, data []byte) (bool, error) {
 	if err := s.syncDir(filepath.Dir(path)); err != nil {
 		return false, err
 	}
-	s.settled.add(digits, info.ModTime())
+	s.syncedBlobs.add(digits, info.ModTime())
 	return true, nil
 }
 
@@ -109,27 +109,27 @@ func hasContent(f io.ReaderAt, data []byte) bool {
 	return true
 }
 
-// settledBlobs are the blobs that are known to be durable, with the times of their
+// durableBlobs are the blobs that are known to be durable, with the times of their
 // files.
-type settledBlobs struct {
+type durableBlobs struct {
 	mu    sync.Mutex
 	times map[string]time.Time
 }
 
-// maxSettled bounds the memory. Forgetting costs a sync.
-const maxSettled = 4096
+// maxDurable bounds the memory. Forgetting costs a sync.
+const maxDurable = 4096
 
-func (b *settledBlobs) has(digits string, modified time.Time) bool {
+func (b *durableBlobs) has(digits string, modified time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	was, ok := b.times[digits]
 	return ok && was.Equal(modified)
 }
 
-func (b *settledBlobs) add(digits string, modified time.Time) {
+func (b *durableBlobs) add(digits string, modified time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.times == nil || len(b.times) >= maxSettled {
+	if b.times == nil || len(b.times) >= maxDurable {
 		b.times = make(map[string]time.Time)
 	}
 	b.times[digits] = modified
@@ -148,7 +148,7 @@ func (b blobs) Get(ctx context.Context, ref store.Ref) ([]byte, error) {
 	data, err := b.read(ctx, path, ref)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		for _, dir := range []string{b.store.room("blobs"), filepath.Dir(path)} {
+		for _, dir := range []string{b.store.housePath("blobs"), filepath.Dir(path)} {
 			if err := b.outOfReach("get blob", dir); err != nil {
 				return nil, err
 			}
@@ -221,13 +221,13 @@ func (b blobs) All(ctx context.Context) iter.Seq2[store.Ref, error] {
 			yield("", err)
 			return
 		}
-		shelves, err := b.store.fs.ReadDir(b.store.room("blobs"))
+		shelves, err := b.store.fs.ReadDir(b.store.housePath("blobs"))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			yield("", &store.Error{Op: "list blobs", Path: b.store.room("blobs"), Err: err})
+			yield("", &store.Error{Op: "list blobs", Path: b.store.housePath("blobs"), Err: err})
 			return
 		}
 		if err != nil {
-			if err := b.outOfReach("list blobs", b.store.room("blobs")); err != nil {
+			if err := b.outOfReach("list blobs", b.store.housePath("blobs")); err != nil {
 				yield("", err)
 				return
 			}
@@ -236,7 +236,7 @@ func (b blobs) All(ctx context.Context) iter.Seq2[store.Ref, error] {
 			if !shelf.IsDir() {
 				continue // not ours
 			}
-			dir := b.store.room("blobs", shelf.Name())
+			dir := b.store.housePath("blobs", shelf.Name())
 			files, err := b.store.fs.ReadDir(dir)
 			if err == nil {
 				err = ctx.Err()

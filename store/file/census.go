@@ -59,8 +59,8 @@ func newCensus(s *Store, refs []store.Ref) *census {
 	return c
 }
 
-// take reads all files.
-func (c *census) take(ctx context.Context) error {
+// readAll reads all files.
+func (c *census) readAll(ctx context.Context) error {
 	files, err := c.files(ctx)
 	if err != nil {
 		return err
@@ -73,7 +73,7 @@ func (c *census) take(ctx context.Context) error {
 	return nil
 }
 
-// catchUp reads what was written since. While it lists one directory, a log may
+// catchUp reads the files that were written since. While it lists one directory, a log may
 // move from another into one that was listed before, by archiving or restoring. So it
 // repeats until a listing shows nothing that was not read in this round. A file could
 // still be missed only if it moved back and forth in step with two listings, and each
@@ -112,7 +112,7 @@ func (c *census) files(ctx context.Context) ([]listedFile, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.filesIn(ctx, files, c.store.room(), namesNothing)
+	return c.filesIn(ctx, files, c.store.housePath(), namesNothing)
 }
 
 // namesNothing reports whether a file below .coppice need not be read:
@@ -270,7 +270,7 @@ func (c *census) readPacked(ctx context.Context, path string, f vfs.File, size i
 			err = fmt.Errorf("a part of the archive cannot be read: %w", store.ErrCorrupt)
 		}
 	}
-	if ctx.Err() == nil && filepath.Dir(path) == c.store.room("quarantine") {
+	if ctx.Err() == nil && filepath.Dir(path) == c.store.housePath("quarantine") {
 		return nil
 	}
 	return err

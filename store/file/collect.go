@@ -23,7 +23,7 @@ func (b blobs) Unreferenced(ctx context.Context) ([]store.Part, error) {
 		return nil, err
 	}
 	c := newCensus(s, nil)
-	if err := c.take(ctx); err != nil {
+	if err := c.readAll(ctx); err != nil {
 		return nil, err
 	}
 	var all []store.Part
@@ -61,7 +61,7 @@ func (b blobs) Collect(ctx context.Context, refs ...store.Ref) (*store.Collected
 		return r, err
 	}
 	c := newCensus(s, refs)
-	if err := c.take(ctx); err != nil {
+	if err := c.readAll(ctx); err != nil {
 		return r, err
 	}
 	todo := slices.DeleteFunc(slices.Sorted(maps.Keys(c.only)), func(ref store.Ref) bool {

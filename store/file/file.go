@@ -138,8 +138,8 @@ type Store struct {
 	// isTrash says that dir is the trash of another store: see trash.Read.
 	isTrash bool
 
-	settled settledBlobs
-	news    news
+	syncedBlobs durableBlobs
+	news        news
 
 	mu   sync.Mutex // guards what follows
 	logs map[*Log]struct{}
@@ -361,10 +361,10 @@ func (s *Store) again(do func() error) error {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	isRoom := func(dir string, _ bool) bool { return dir != s.dir }
+	isBelow := func(dir string, _ bool) bool { return dir != s.dir }
 	s.mu.Lock()
-	maps.DeleteFunc(s.made, isRoom)
-	maps.DeleteFunc(s.durable, isRoom)
+	maps.DeleteFunc(s.made, isBelow)
+	maps.DeleteFunc(s.durable, isBelow)
 	s.twin = nil
 	s.mu.Unlock()
 	return do()

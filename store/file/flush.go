@@ -32,7 +32,7 @@ func (l *Log) Flush(ctx context.Context) error {
 	if written, pending := l.sync.pending(); pending {
 		go func() { done <- l.flush(ctx, written) }()
 	} else {
-		done <- l.settleUnsynced(ctx)
+		done <- l.rewriteUnsynced(ctx)
 	}
 	select {
 	case err := <-done:
@@ -146,7 +146,7 @@ func (s *Store) syncPresent(name string) error {
 		return err
 	}
 	if err = s.syncPath(s.archivePath(name)); err == nil {
-		err = s.flushDir(s.room("archive"))
+		err = s.flushDir(s.housePath("archive"))
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil // it was removed, so there is nothing to lose
@@ -168,9 +168,9 @@ func (s *Store) syncPath(path string) error {
 	return errors.Join(err, f.Close())
 }
 
-// settleUnsynced rewrites the log if a sync of it failed, through any handle: lines that can
+// rewriteUnsynced rewrites the log if a sync of it failed, through any handle: lines that can
 // be read are not necessarily on the disk. An append of nothing does all of that.
-func (l *Log) settleUnsynced(ctx context.Context) error {
+func (l *Log) rewriteUnsynced(ctx context.Context) error {
 	info, err := l.store.fs.Lstat(l.store.lockPath(l.name))
 	if err != nil || info.Size() == 0 {
 		return nil // without a lock file there is no note

@@ -106,7 +106,7 @@ func (f *frameFinder) checkPlain(frames []frame) ([]frame, error) {
 			return nil, fmt.Errorf("frame %d: %w", i, err)
 		}
 	}
-	return f.place(frames)
+	return f.setOffsets(frames)
 }
 
 // checkLength compares the plain size in the table with the one in the frame. If they differ,
@@ -140,8 +140,8 @@ func checkFrame(plain int64) error {
 	return fmt.Errorf("it claims to unpack to %d bytes, the limit is %d: %w", plain, maxFrame, store.ErrTooLarge)
 }
 
-// place sets where the frames are in the unpacked whole.
-func (f *frameFinder) place(frames []frame) ([]frame, error) {
+// setOffsets sets the offsets of the frames in the unpacked whole.
+func (f *frameFinder) setOffsets(frames []frame) ([]frame, error) {
 	var at int64
 	for i := range frames {
 		frames[i].plainAt = at
@@ -185,10 +185,10 @@ func (f *frameFinder) walk(table []frame) ([]frame, error) {
 	if sound == 0 {
 		return nil, nil
 	}
-	if mayLackEnd(frames) || !lost && lacksFrame(frames, table) {
+	if mayLackEnd(frames) || !lost && framesWereCut(frames, table) {
 		add(frame{plainLen: 1})
 	}
-	return f.place(frames)
+	return f.setOffsets(frames)
 }
 
 // mayLackEnd reports whether other frames may have come after the last one, whose table is
@@ -198,9 +198,9 @@ func mayLackEnd(frames []frame) bool {
 	return !last.isLost() && last.plainLen == frameSize
 }
 
-// lacksFrame reports whether a table has all frames that were found, and further ones among
-// them: these were cut out.
-func lacksFrame(frames, table []frame) bool {
+// framesWereCut reports whether a table has all frames that were found, and a run of further ones
+// among them, which were cut out.
+func framesWereCut(frames, table []frame) bool {
 	cut, at := len(table)-len(frames), 0
 	if cut <= 0 {
 		return false

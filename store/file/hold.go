@@ -61,15 +61,15 @@ func (b blobs) Hold(ctx context.Context) (release func(), err error) {
 }
 
 func (s *Store) hold(ctx context.Context) (vfs.File, error) {
-	if err := s.letPass(ctx); err != nil {
+	if err := s.yieldToDeletion(ctx); err != nil {
 		return nil, err
 	}
 	return s.lockBlobs(ctx, s.opts.LockWait, vfs.File.TryRLock, "another process is deleting blobs")
 }
 
-// letPass waits while a deletion is waiting, but not for too long.
-func (s *Store) letPass(ctx context.Context) error {
-	f, err := s.fs.OpenFile(s.room(requestFile), os.O_RDWR, 0)
+// yieldToDeletion waits while a deletion is waiting, but not for too long.
+func (s *Store) yieldToDeletion(ctx context.Context) error {
+	f, err := s.fs.OpenFile(s.housePath(requestFile), os.O_RDWR, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil // no deletion ever waited
 	}
@@ -129,13 +129,13 @@ func (s *Store) lockBlobs(ctx context.Context, wait time.Duration, try func(vfs.
 		ok, err := poll(ctx, wait, func() (bool, error) { return try(f) })
 		if err == nil && !ok {
 			err = &store.Error{
-				Op: "lock", Path: s.room(holdFile), Kind: store.ErrLocked,
+				Op: "lock", Path: s.housePath(holdFile), Kind: store.ErrLocked,
 				Err: fmt.Errorf("not free after %v: %s", s.opts.LockWait, why), Hint: "try again later",
 			}
 		}
 		current := false
 		if err == nil {
-			current, err = s.hasItsName(f, s.room(holdFile))
+			current, err = s.hasItsName(f, s.housePath(holdFile))
 		}
 		if current {
 			return f, nil
@@ -161,7 +161,7 @@ func (s *Store) hasItsName(f vfs.File, path string) (bool, error) {
 }
 
 func (s *Store) openLock(name string) (vfs.File, error) {
-	return s.openIn(s.room(), s.room(name), os.O_RDWR|os.O_CREATE)
+	return s.openIn(s.housePath(), s.housePath(name), os.O_RDWR|os.O_CREATE)
 }
 
 // poll calls try until it succeeds or the time is over, and reports whether it succeeded. It
@@ -206,5 +206,5 @@ func (s *Store) failHold(op string, err error) error {
 	if _, known := errors.AsType[*store.Error](err); known || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
-	return &store.Error{Op: op, Path: s.room(holdFile), Err: err}
+	return &store.Error{Op: op, Path: s.housePath(holdFile), Err: err}
 }

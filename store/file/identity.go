@@ -85,7 +85,7 @@ func (l *Log) writable(ctx context.Context, fresh, dirty bool) (*plain, vfs.Stat
 func (l *Log) lookUp(ctx context.Context, dirty bool) error {
 	_, ours, err := l.store.isCurrent(l.name, l.source)
 	if err == nil {
-		err = l.store.bringBack(context.WithoutCancel(ctx), l.name) // the append waits for this
+		err = l.store.restorePlain(context.WithoutCancel(ctx), l.name) // the append waits for this
 	}
 	if err == nil && dirty {
 		err = l.writeAgain(ctx)

@@ -120,7 +120,7 @@ func (s *Store) wideModes(context.Context) ([]store.Fault, error) {
 	if f, wide := s.wideMode(s.dir); wide {
 		all = append(all, f)
 	}
-	err := s.wideModesIn(s.room(), &all)
+	err := s.wideModesIn(s.housePath(), &all)
 	return all, err
 }
 
@@ -135,7 +135,7 @@ func (s *Store) wideModesIn(dir string, all *[]store.Fault) error {
 	if err != nil {
 		return s.fail("inspect", "", err)
 	}
-	ofLogs := dir == s.room("archive") || dir == s.room("locks") // InspectLog looks at these
+	ofLogs := dir == s.housePath("archive") || dir == s.housePath("locks") // InspectLog looks at these
 	for _, e := range entries {
 		path := filepath.Join(dir, e.Name())
 		if e.IsDir() {

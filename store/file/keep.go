@@ -23,23 +23,23 @@ import (
 type Kept struct {
 	store.Part
 	Below string // its path below the store's directory, with slashes
-	Room  Room
+	Room  Area
 }
 
 // IsKept reports whether a backup must have the file at a path below the store's directory,
 // with slashes, and in which room it is. Locks, marks, temporary files and the index are not
 // kept. Neither is anything outside the store's own directories, such as a path that leads
 // elsewhere.
-func IsKept(below string) (Room, bool) {
+func IsKept(below string) (Area, bool) {
 	if below != path.Clean(below) || !filepath.IsLocal(below) || strings.ContainsAny(below, "\\:\x00") {
 		return "", false
 	}
-	room, _ := placeBelow(below)
+	room, _ := areaOf(below)
 	first, _, deeper := strings.Cut(below, "/")
 	switch room {
-	case RoomLog:
+	case AreaLog:
 		return room, !deeper && first != house && strings.HasSuffix(strings.TrimSuffix(below, ".bak"), logSuffix)
-	case RoomArchive, RoomTrash, RoomQuarantine, RoomBlob, RoomNote:
+	case AreaArchive, AreaTrash, AreaQuarantine, AreaBlob, AreaNote:
 		return room, deeper
 	}
 	return room, false
@@ -49,10 +49,10 @@ func IsKept(below string) (Room, bool) {
 // copies of logs and files of other rooms.
 func KeptLog(below string) string {
 	room, kept := IsKept(below)
-	if !kept || room != RoomLog && room != RoomArchive || strings.HasSuffix(below, ".bak") {
+	if !kept || room != AreaLog && room != AreaArchive || strings.HasSuffix(below, ".bak") {
 		return ""
 	}
-	_, name := placeBelow(below)
+	_, name := areaOf(below)
 	return name
 }
 
@@ -80,21 +80,21 @@ func (s *Store) Keep(ctx context.Context) iter.Seq2[Kept, error] {
 				return true
 			}
 			switch {
-			case k.Room == RoomArchive && plain[p.Name], k.Room == RoomLog && err == nil && p.Size == 0 && s.hasArchive(p):
+			case k.Room == AreaArchive && plain[p.Name], k.Room == AreaLog && err == nil && p.Size == 0 && s.hasArchive(p):
 				return true
-			case k.Room == RoomLog && p.Kind == store.PartLog:
+			case k.Room == AreaLog && p.Kind == store.PartLog:
 				plain[p.Name] = true
 			}
 			return yield(k, err)
 		}
-		blobs := s.room(string(RoomBlob))
+		blobs := s.housePath(string(AreaBlob))
 		inHouse := func(dir string) bool {
 			_, kept := IsKept(s.below(dir) + "/x")
 			return kept && dir != blobs
 		}
 		everywhere := func(string) bool { return true }
 		_ = parts{s}.in(ctx, s.dir, func(string) bool { return false }, each) &&
-			parts{s}.in(ctx, s.room(), inHouse, each) && parts{s}.in(ctx, blobs, everywhere, each)
+			parts{s}.in(ctx, s.housePath(), inHouse, each) && parts{s}.in(ctx, blobs, everywhere, each)
 	}
 }
 
@@ -130,7 +130,7 @@ func (s *Store) StatKept(k Kept) (vfs.Stat, error) {
 // KeptAside returns the path in quarantine, below the store's directory, of the file of a log that
 // is damaged, where the backup has a better one.
 func KeptAside(below string, at time.Time) string {
-	aside := fmt.Sprintf("%s/%s/%s.0.%d.replaced", house, RoomQuarantine, KeptLog(below), at.UnixNano())
+	aside := fmt.Sprintf("%s/%s/%s.0.%d.replaced", house, AreaQuarantine, KeptLog(below), at.UnixNano())
 	if strings.HasSuffix(below, ".zst") {
 		aside += ".zst"
 	}
@@ -148,7 +148,7 @@ const maxLook = 1 << 30
 // store.ErrCorrupt, or store.ErrTooLarge if a store would not open it. So it is with an archive that
 // was cut off, even if all that is left of it unpacks.
 func KeptLines(below string, r io.Reader, each func(line []byte, whole bool) error) error {
-	if room, _ := IsKept(below); room != RoomLog && room != RoomArchive && room != RoomTrash {
+	if room, _ := IsKept(below); room != AreaLog && room != AreaArchive && room != AreaTrash {
 		return nil
 	}
 	if !strings.HasSuffix(below, ".zst") {

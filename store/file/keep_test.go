@@ -19,16 +19,16 @@ import (
 
 func TestIsKept(t *testing.T) {
 	t.Parallel()
-	for below, want := range map[string]file.Room{
-		"a.jsonl":                              file.RoomLog,
-		"a.jsonl.bak":                          file.RoomLog,
-		".coppice/archive/a.jsonl.zst":         file.RoomArchive,
-		".coppice/trash/a.1.jsonl":             file.RoomTrash,
-		".coppice/quarantine/a.0.1.torn":       file.RoomQuarantine,
-		".coppice/blobs/ab/abcd":               file.RoomBlob,
-		".coppice/redacted.json":               file.RoomNote,
-		".coppice/imports/list-1.jsonl":        file.RoomNote,
-		".coppice/what/a/later/version/writes": file.RoomNote,
+	for below, want := range map[string]file.Area{
+		"a.jsonl":                              file.AreaLog,
+		"a.jsonl.bak":                          file.AreaLog,
+		".coppice/archive/a.jsonl.zst":         file.AreaArchive,
+		".coppice/trash/a.1.jsonl":             file.AreaTrash,
+		".coppice/quarantine/a.0.1.torn":       file.AreaQuarantine,
+		".coppice/blobs/ab/abcd":               file.AreaBlob,
+		".coppice/redacted.json":               file.AreaNote,
+		".coppice/imports/list-1.jsonl":        file.AreaNote,
+		".coppice/what/a/later/version/writes": file.AreaNote,
 	} {
 		if room, ok := file.IsKept(below); room != want || !ok {
 			t.Errorf("%s: %s, %v", below, room, ok)

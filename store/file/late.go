@@ -39,8 +39,8 @@ func (b *lateBlobs) add(ref store.Ref, failed bool) {
 	b.refs[ref] = b.refs[ref] || failed
 }
 
-// take returns the blobs to sync. The caller holds flushing, and calls done.
-func (b *lateBlobs) take() map[store.Ref]bool {
+// begin returns the blobs to sync. The caller holds flushing, and calls done.
+func (b *lateBlobs) begin() map[store.Ref]bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.taken, b.refs = b.refs, nil
@@ -73,7 +73,7 @@ func (s *Store) flushBlobs(ctx context.Context) error {
 	}
 	s.late.flushing.Lock()
 	defer s.late.flushing.Unlock()
-	refs := s.late.take()
+	refs := s.late.begin()
 	defer s.late.done()
 	dirs := make(map[string]error)
 	var failed error

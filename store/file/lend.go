@@ -31,7 +31,7 @@ type spareLock struct {
 // file as usual.
 func (s *Store) spareLock() *spareLock {
 	l := &spareLock{store: s}
-	if openFilesKeepNames || s.mkdir(s.room("tmp")) != nil || s.mkdir(s.room("locks")) != nil {
+	if openFilesKeepNames || s.mkdir(s.housePath("tmp")) != nil || s.mkdir(s.housePath("locks")) != nil {
 		return l
 	}
 	l.path = s.temp()
@@ -63,9 +63,9 @@ func (l *spareLock) lend(to *nameLock) bool {
 	return true
 }
 
-// takeBack undoes lend. If the file's name cannot be removed, the file keeps it and is not
+// reclaim undoes lend. If the file's name cannot be removed, the file keeps it and is not
 // lent again.
-func (l *spareLock) takeBack(from *nameLock) {
+func (l *spareLock) reclaim(from *nameLock) {
 	err := l.store.fs.Remove(from.path)
 	if from.file = nil; err != nil && !errors.Is(err, fs.ErrNotExist) {
 		l.close()

@@ -166,7 +166,7 @@ func (l *lister) read() error {
 		return err
 	}
 	// The locks come last: a log that moved between the two has one by now.
-	locks, err := s.fs.ReadDir(s.room("locks"))
+	locks, err := s.fs.ReadDir(s.housePath("locks"))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}

@@ -97,20 +97,20 @@ const openFilesKeepNames = runtime.GOOS == "windows"
 // lockName opens and acquires the locks of a name: the lock file's, and that on the
 // log's own file if it is there.
 func (s *Store) lockName(ctx context.Context, name string) (*nameLock, error) {
-	return (&nameLock{store: s, name: name}).take(ctx)
+	return (&nameLock{store: s, name: name}).acquireBoth(ctx)
 }
 
-// take acquires the locks that lockName returns.
-func (l *nameLock) take(ctx context.Context) (*nameLock, error) {
+// acquireBoth acquires the locks that lockName returns.
+func (l *nameLock) acquireBoth(ctx context.Context) (*nameLock, error) {
 	if _, _, err := l.acquire(ctx); err != nil {
 		l.close()
 		return nil, err
 	}
-	return l.takePlain(ctx)
+	return l.acquirePlain(ctx)
 }
 
-// takePlain takes the second lock, after the lock file.
-func (l *nameLock) takePlain(ctx context.Context) (*nameLock, error) {
+// acquirePlain acquires the second lock, after that of the lock file.
+func (l *nameLock) acquirePlain(ctx context.Context) (*nameLock, error) {
 	var err error
 	if l.log, err = l.store.lockPlain(ctx, l.name); err != nil {
 		l.release()
@@ -120,7 +120,7 @@ func (l *nameLock) takePlain(ctx context.Context) (*nameLock, error) {
 }
 
 // relock makes sure that the lock on the log's own file is on the file that has the
-// name now. The file may have been brought back, or replaced, by a holder of another
+// name now. The file may have been restored, or replaced, by a holder of another
 // lock file, because ours was deleted.
 func (l *nameLock) relock(ctx context.Context) error {
 	if l.log != nil {
@@ -250,7 +250,7 @@ func (l *nameLock) acquire(ctx context.Context) (fresh, dirty bool, err error) {
 
 func (l *nameLock) open() error {
 	path := l.store.lockPath(l.name)
-	f, err := l.store.openIn(l.store.room("locks"), path, os.O_RDWR|os.O_CREATE|os.O_APPEND)
+	f, err := l.store.openIn(l.store.housePath("locks"), path, os.O_RDWR|os.O_CREATE|os.O_APPEND)
 	if err != nil {
 		return err
 	}
@@ -276,7 +276,7 @@ func (l *nameLock) release() {
 		l.log = nil
 	}
 	if l.lender != nil {
-		l.lender.takeBack(l)
+		l.lender.reclaim(l)
 		return
 	}
 	l.unlock()

@@ -69,7 +69,7 @@ func (s *Store) markPath(name string) string {
 	if store.CheckName(name) != nil {
 		return ""
 	}
-	return s.room(marksRoom, name)
+	return s.housePath(marksRoom, name)
 }
 
 // mark leaves a mark that the log may change from now on: rule 1. Nearly always the mark
@@ -83,7 +83,7 @@ func (l *nameLock) mark() error {
 	}
 	err := l.makeMark()
 	if errors.Is(err, fs.ErrNotExist) {
-		if err = l.store.fs.MkdirAll(l.store.room(marksRoom), dirPerm); err == nil {
+		if err = l.store.fs.MkdirAll(l.store.housePath(marksRoom), dirPerm); err == nil {
 			err = l.makeMark()
 		}
 	}
@@ -115,7 +115,7 @@ func (s *Store) Changes(ctx context.Context, reader string) (store.Changes, erro
 	if err != nil || boot.Boot() == "" {
 		return store.Changes{}, nil // without a stamp an index must look at everything
 	}
-	entries, err := s.fs.ReadDir(s.room(marksRoom))
+	entries, err := s.fs.ReadDir(s.housePath(marksRoom))
 	if err != nil {
 		return store.Changes{}, s.fail("list", "", err)
 	}
@@ -131,7 +131,7 @@ func (s *Store) Changes(ctx context.Context, reader string) (store.Changes, erro
 // listing returns when logs last came, went or were replaced.
 func (s *Store) listing() string {
 	var times [2]time.Time
-	for i, dir := range []string{s.dir, s.room("archive")} {
+	for i, dir := range []string{s.dir, s.housePath("archive")} {
 		if info, err := s.fs.Lstat(dir); err == nil {
 			times[i] = info.ModTime()
 		}
@@ -142,7 +142,7 @@ func (s *Store) listing() string {
 // stamp returns what identifies the directory of marks, and creates the directory if it does
 // not exist: see rule 4.
 func (s *Store) stamp() (string, error) {
-	path := s.room(marksRoom, stampFile)
+	path := s.housePath(marksRoom, stampFile)
 	data, err := readFile(s.fs, path)
 	if errors.Is(err, fs.ErrNotExist) {
 		data, err = s.makeStamp(path)
@@ -161,7 +161,7 @@ func (s *Store) stamp() (string, error) {
 // calls it once they have their names, before reporting success. An index that read the old
 // stamp no longer trusts it, and one that reads the next stamp finds the logs in place.
 func (s *Store) dropStamp() error {
-	err := s.fs.Remove(s.room(marksRoom, stampFile))
+	err := s.fs.Remove(s.housePath(marksRoom, stampFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -170,10 +170,10 @@ func (s *Store) dropStamp() error {
 
 func (s *Store) makeStamp(path string) ([]byte, error) {
 	// Without logs there is nothing to mark, and reading must not create a store.
-	if _, err := s.fs.Lstat(s.room()); err != nil {
+	if _, err := s.fs.Lstat(s.housePath()); err != nil {
 		return nil, err
 	}
-	if err := s.fs.MkdirAll(s.room(marksRoom), dirPerm); err != nil {
+	if err := s.fs.MkdirAll(s.housePath(marksRoom), dirPerm); err != nil {
 		return nil, err
 	}
 	f, err := s.fs.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, filePerm)
@@ -190,12 +190,12 @@ func (s *Store) makeStamp(path string) ([]byte, error) {
 func (s *Store) Settle(ctx context.Context, _ string, seen map[string]*store.Stat) error {
 	var failed []error
 	for name, was := range seen {
-		failed = append(failed, s.settle(ctx, name, was))
+		failed = append(failed, s.removeMark(ctx, name, was))
 	}
 	return errors.Join(failed...)
 }
 
-func (s *Store) settle(ctx context.Context, name string, was *store.Stat) error {
+func (s *Store) removeMark(ctx context.Context, name string, was *store.Stat) error {
 	if err := s.check(ctx, "settle", name); err != nil {
 		return err
 	}

@@ -22,7 +22,7 @@ type notes struct {
 // Notes implements store.Store.
 func (s *Store) Notes(room string) store.Notes { return &notes{s, room} }
 
-func (n *notes) path(name string) string { return n.store.room(n.room, name) }
+func (n *notes) path(name string) string { return n.store.housePath(n.room, name) }
 
 // Read returns a note, or store.ErrNotExist.
 func (n *notes) Read(ctx context.Context, name string) ([]byte, error) {
@@ -100,7 +100,7 @@ func (n *notes) WriteHint(ctx context.Context, name string, data []byte) error {
 		return err
 	}
 	return n.write(name, func() error {
-		for _, dir := range []string{n.store.room("tmp"), filepath.Dir(n.path(name))} {
+		for _, dir := range []string{n.store.housePath("tmp"), filepath.Dir(n.path(name))} {
 			if err := n.store.mkdir(dir); err != nil {
 				return err
 			}

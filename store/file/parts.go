@@ -29,7 +29,7 @@ func (s parts) Where(kind store.PartKind, name string) string {
 	case kind == store.PartLog:
 		return s.Path(name)
 	case kind == store.PartNote:
-		return s.room(filepath.FromSlash(name))
+		return s.housePath(filepath.FromSlash(name))
 	case kind == store.PartBlob && isRef:
 		return blobs{s.Store}.path(digits)
 	}
@@ -39,27 +39,27 @@ func (s parts) Where(kind store.PartKind, name string) string {
 // at returns what a file is, by its path.
 func (s parts) at(path string) store.Part {
 	below := s.below(path)
-	room, name := placeBelow(below)
+	room, name := areaOf(below)
 	p := store.Part{Kind: store.PartOther, Name: name, Place: path}
 	switch room {
-	case RoomLog, RoomArchive:
+	case AreaLog, AreaArchive:
 		if p.Kind = store.PartLog; name == "" {
 			p.Kind = store.PartOther // it is only beside them
 		} else if strings.HasSuffix(below, ".bak") {
 			p.Kind = store.PartCopy
 		}
-	case RoomTrash, RoomQuarantine:
+	case AreaTrash, AreaQuarantine:
 		p.Kind = store.PartCopy
-	case RoomBlob:
+	case AreaBlob:
 		p.Kind = store.PartBlob
 		if ref := store.Ref("sha256:" + filepath.Base(path)); s.Where(store.PartBlob, string(ref)) == path {
 			p.Name = string(ref)
 		}
-	case RoomNote:
+	case AreaNote:
 		p.Kind, p.Name = store.PartNote, strings.TrimPrefix(below, house+"/")
-	case RoomTemp:
+	case AreaTemp:
 		p.Kind = store.PartTemp
-	case RoomIndex:
+	case AreaIndex:
 		p.Kind = store.PartIndex
 	}
 	return p
@@ -125,9 +125,9 @@ func (s parts) Copies(ctx context.Context, name string) ([]store.Part, error) {
 		nameOf func(file string) (string, bool)
 	}{
 		{s.dir, func(file string) (string, bool) { return strings.CutSuffix(file, logSuffix+".bak") }},
-		{s.room("archive"), s.leftover},
-		{s.room("trash"), func(file string) (string, bool) { t, ok := parseTrashed(file); return t.Name, ok }},
-		{s.room("quarantine"), func(file string) (string, bool) { q, ok := parseQuarantined(file); return q.Name, ok }},
+		{s.housePath("archive"), s.leftover},
+		{s.housePath("trash"), func(file string) (string, bool) { t, ok := parseTrashed(file); return t.Name, ok }},
+		{s.housePath("quarantine"), func(file string) (string, bool) { q, ok := parseQuarantined(file); return q.Name, ok }},
 	} {
 		entries, err := s.fs.ReadDir(place.dir)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {

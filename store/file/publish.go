@@ -115,7 +115,7 @@ func (s *Store) publish(path string, write func(io.Writer) error) error {
 
 // publishAs is publish with a replacement of the caller's choice.
 func (s *Store) publishAs(path string, how vfs.Replacement, write func(io.Writer) error) error {
-	for _, dir := range []string{s.dir, s.room("tmp"), filepath.Dir(path)} {
+	for _, dir := range []string{s.dir, s.housePath("tmp"), filepath.Dir(path)} {
 		if err := s.mkdir(dir); err != nil {
 			return err
 		}
@@ -166,4 +166,4 @@ func (s *Store) lockFresh(ctx context.Context, name, temp string) (vfs.File, err
 }
 
 // temp returns the name of a file on its way to another.
-func (s *Store) temp() string { return s.room("tmp", rand.Text()) }
+func (s *Store) temp() string { return s.housePath("tmp", rand.Text()) }

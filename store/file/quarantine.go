@@ -16,7 +16,7 @@ import (
 // Quarantined implements store.Mender.
 func (s *Store) Quarantined(ctx context.Context) ([]store.Quarantined, error) {
 	all, err := listRoom(ctx, s, "quarantine", parseQuarantined, func(q *store.Quarantined, size int64) {
-		q.Path, q.Size = s.room("quarantine", q.ID), size
+		q.Path, q.Size = s.housePath("quarantine", q.ID), size
 	})
 	slices.SortFunc(all, func(a, b store.Quarantined) int { return b.Time.Compare(a.Time) })
 	return all, err
@@ -27,7 +27,7 @@ func listRoom[T any](ctx context.Context, s *Store, room string, parse func(file
 	if err := s.check(ctx, "list", ""); err != nil {
 		return nil, err
 	}
-	entries, err := s.fs.ReadDir(s.room(room))
+	entries, err := s.fs.ReadDir(s.housePath(room))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, s.fail("list "+room, "", err)
 	}
@@ -79,7 +79,7 @@ func (s *Store) Readmit(ctx context.Context, id string) (name string, err error)
 	}
 	if q.Torn {
 		return "", &store.Error{
-			Op: op, Name: q.Name, Path: s.room("quarantine", id), Kind: store.ErrInvalid,
+			Op: op, Name: q.Name, Path: s.housePath("quarantine", id), Kind: store.ErrInvalid,
 			Err: errors.New("it is a piece of a line, not a session"), Hint: "read its text in the file",
 		}
 	}
@@ -104,11 +104,11 @@ func (s *Store) readmitLocked(q store.Quarantined) error {
 	to := s.Path(q.Name)
 	if strings.HasSuffix(q.ID, ".zst") {
 		to = s.archivePath(q.Name)
-		if err := s.mkdir(s.room("archive")); err != nil {
+		if err := s.mkdir(s.housePath("archive")); err != nil {
 			return err
 		}
 	}
-	err := s.moveBack(s.room("quarantine", q.ID), to)
+	err := s.moveBack(s.housePath("quarantine", q.ID), to)
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("nothing in quarantine is called %q: %w", q.ID, err)
 	}

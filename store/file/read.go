@@ -143,7 +143,7 @@ func (l *Log) forward(ctx context.Context, from store.Pos, yield func(store.Line
 			return from, yieldError(yield, err)
 		}
 		var err error
-		n := ahead.take(&buf, int64(from))
+		n := ahead.swap(&buf, int64(from))
 		if n == 0 {
 			n, err = l.readAt(buf, int64(from))
 		}
@@ -198,10 +198,10 @@ func (a *readAhead) start(l *Log, off int64) {
 	}()
 }
 
-// take exchanges buf for the chunk at an offset and returns its length, or 0 if it has none.
+// swap exchanges buf for the chunk at an offset and returns its length, or 0 if it has none.
 // A chunk that is not full was read at the end of the log, which may have grown since, so it
 // does not count.
-func (a *readAhead) take(buf *[]byte, off int64) int {
+func (a *readAhead) swap(buf *[]byte, off int64) int {
 	a.wait()
 	if a.n < wholeChunk || a.off != off || len(*buf) != wholeChunk {
 		return 0

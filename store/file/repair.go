@@ -72,7 +72,7 @@ func (l *Log) completeTail(file *plain, end, size int64) (store.Pos, error) {
 // quarantineTail copies first and cuts afterwards: a crash in between leaves
 // the bytes in both places, never in none.
 func (l *Log) quarantineTail(file *plain, end, size int64) error {
-	path := l.store.room("quarantine", fmt.Sprintf("%s.%d.%d.torn", l.name, end, time.Now().UnixNano()))
+	path := l.store.housePath("quarantine", fmt.Sprintf("%s.%d.%d.torn", l.name, end, time.Now().UnixNano()))
 	torn := io.NewSectionReader(file, end, size-end)
 	err := l.store.publish(path, func(w io.Writer) error {
 		_, err := io.Copy(w, torn)

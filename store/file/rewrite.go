@@ -156,7 +156,7 @@ func (r *raw) publishPieces(ctx context.Context, pieces iter.Seq2[store.Piece, e
 
 func (r *raw) rewriteLocked(ctx context.Context, pieces iter.Seq2[store.Piece, error]) (string, error) {
 	s := r.store
-	kept := s.room("quarantine", fmt.Sprintf("%s.0.%d.replaced", r.name, time.Now().UnixNano()))
+	kept := s.housePath("quarantine", fmt.Sprintf("%s.0.%d.replaced", r.name, time.Now().UnixNano()))
 	if err := s.publish(kept, func(w io.Writer) error { return r.copyTo(w, 0, store.Pos(r.stat.Size)) }); err != nil {
 		return "", fmt.Errorf("keeping a copy: %w", err)
 	}

@@ -19,16 +19,16 @@ func (s *Store) stale(ctx context.Context) ([]store.Fault, error) {
 	}
 	var stale []store.Fault
 	for _, room := range []string{"tmp", "locks"} {
-		entries, err := s.fs.ReadDir(s.room(room))
+		entries, err := s.fs.ReadDir(s.housePath(room))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, s.fail("look for stale files", "", err)
 		}
 		for _, e := range entries {
-			info, err := s.fs.Lstat(s.room(room, e.Name()))
+			info, err := s.fs.Lstat(s.housePath(room, e.Name()))
 			if err != nil || !info.Mode().IsRegular() {
 				continue // removed in the meantime, or not ours
 			}
-			f := store.Fault{Path: s.room(room, e.Name()), Size: info.Size()}
+			f := store.Fault{Path: s.housePath(room, e.Name()), Size: info.Size()}
 			name, isLock := strings.CutSuffix(e.Name(), lockSuffix)
 			switch {
 			case room == "tmp" && time.Since(info.ModTime()) >= store.StaleAfter:
@@ -74,7 +74,7 @@ func (s *Store) removeTemporary(ctx context.Context, name string) error {
 	if err := s.check(ctx, "list", ""); err != nil {
 		return err
 	}
-	if err := s.fs.Remove(s.room("tmp", name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := s.fs.Remove(s.housePath("tmp", name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return s.fail("remove stale file", "", err)
 	}
 	return nil

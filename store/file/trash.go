@@ -106,7 +106,7 @@ func (s *Store) removeLocked(ctx context.Context, lock *nameLock, id string) err
 		err = lock.relock(ctx)
 	}
 	if err == nil {
-		err = s.mkdir(s.room("trash"))
+		err = s.mkdir(s.housePath("trash"))
 	}
 	// A log in both forms is left over from an interrupted archiving. The archive, which does
 	// not count, goes first: alone, it would bring back an old state of the log.
@@ -125,7 +125,7 @@ func (s *Store) removeLocked(ctx context.Context, lock *nameLock, id string) err
 	if id == "" {
 		id = name + "." + time.Now().UTC().Format(trashTime)
 	}
-	if err := s.move(path, s.room("trash", id+suffix)); err != nil {
+	if err := s.move(path, s.housePath("trash", id+suffix)); err != nil {
 		return err
 	}
 	// Writers that have the log open find their lock gone and look for the log.
@@ -217,7 +217,7 @@ func (s trash) Add(ctx context.Context, id string, lines iter.Seq2[[]byte, error
 	}
 	write := func(w io.Writer) error { return s.writeLines(ctx, item.Name, w, lines) }
 	if err = s.notThrown(id); err == nil {
-		err = s.publishAs(s.room("trash", id+logSuffix), vfs.Replacement{New: true}, write)
+		err = s.publishAs(s.housePath("trash", id+logSuffix), vfs.Replacement{New: true}, write)
 	}
 	if errors.Is(err, fs.ErrExist) {
 		err = store.ErrExist
@@ -231,7 +231,7 @@ func (s trash) Add(ctx context.Context, id string, lines iter.Seq2[[]byte, error
 // notThrown returns store.ErrExist if the trash has a removal.
 func (s *Store) notThrown(id string) error {
 	for _, suffix := range []string{logSuffix, archiveSuffix} {
-		if _, err := s.fs.Lstat(s.room("trash", id+suffix)); !errors.Is(err, fs.ErrNotExist) {
+		if _, err := s.fs.Lstat(s.housePath("trash", id+suffix)); !errors.Is(err, fs.ErrNotExist) {
 			return cmp.Or(err, store.ErrExist)
 		}
 	}
@@ -269,14 +269,14 @@ func (s *Store) restoreLocked(item store.Trashed) error {
 	if err := s.mustNotExist(item.Name); err != nil {
 		return err
 	}
-	err := s.moveBack(s.room("trash", item.ID+logSuffix), s.Path(item.Name))
+	err := s.moveBack(s.housePath("trash", item.ID+logSuffix), s.Path(item.Name))
 	if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if err := s.mkdir(s.room("archive")); err != nil {
+	if err := s.mkdir(s.housePath("archive")); err != nil {
 		return err
 	}
-	err = s.moveBack(s.room("trash", item.ID+archiveSuffix), s.archivePath(item.Name))
+	err = s.moveBack(s.housePath("trash", item.ID+archiveSuffix), s.archivePath(item.Name))
 	if errors.Is(err, fs.ErrNotExist) {
 		return &store.Error{Op: "restore", Name: item.Name, Kind: store.ErrNotExist, Err: fmt.Errorf("the trash has no %q", item.ID)}
 	}
@@ -296,7 +296,7 @@ func (s trash) Empty(ctx context.Context, before time.Time) ([]store.Trashed, er
 	var gone []store.Trashed
 	for _, item := range all {
 		for _, suffix := range []string{logSuffix, archiveSuffix} {
-			if err := s.discard(s.room("trash", item.ID+suffix)); err != nil {
+			if err := s.discard(s.housePath("trash", item.ID+suffix)); err != nil {
 				return gone, s.fail("empty trash", item.Name, err)
 			}
 		}
@@ -307,7 +307,7 @@ func (s trash) Empty(ctx context.Context, before time.Time) ([]store.Trashed, er
 
 // Read implements store.Trash.
 func (s trash) Read() (store.Store, error) {
-	removed, err := Open(s.room("trash"), &s.opts)
+	removed, err := Open(s.housePath("trash"), &s.opts)
 	if err != nil {
 		return nil, err
 	}

@@ -13,46 +13,46 @@ import (
 	"github.com/coppice-dev/coppice/store/vfs"
 )
 
-// news tells those who watch a store of changes, as long as there are any. The file system tells
-// it, if it can.
+// news reports changes to those who watch a store, as long as there are any. It has them from the file
+// system, if that reports them.
 //
-//	Notify(dir) ── hear ──┬── ear of Store.Watch: collects names
-//	                      └── ear of Log.Watch: one name
+//	Notify(dir) ── fileChanged ──┬── watcher of Store.Watch: collects names
+//	                             └── watcher of Log.Watch: one name
 type news struct {
 	store *Store
 
-	mu   sync.Mutex // guards what follows
-	ears map[*ear]bool
-	stop func()    // of Notify; nil without notices
-	err  error     // why not
-	when time.Time // when that was tried last
+	mu       sync.Mutex // guards what follows
+	watchers map[*watcher]bool
+	stop     func()    // of Notify; nil without notices
+	err      error     // why not
+	when     time.Time // when that was tried last
 }
 
-// ear is somebody who watches.
-type ear struct {
+// watcher is a watch of a log or of the store.
+type watcher struct {
 	*store.Inbox
 	news *news
 	only string // the file that it is about; "" means all
 }
 
-// listen returns an ear, which the caller must close. only is the name of a log, or "" for all.
-func (n *news) listen(only string) *ear {
-	e := &ear{Inbox: store.NewInbox(), news: n}
+// listen returns a watcher, which the caller must close. only is the name of a log, or "" for all.
+func (n *news) listen(only string) *watcher {
+	e := &watcher{Inbox: store.NewInbox(), news: n}
 	if only != "" {
 		e.only = only + logSuffix
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.ask()
-	if n.ears == nil {
-		n.ears = make(map[*ear]bool)
+	if n.watchers == nil {
+		n.watchers = make(map[*watcher]bool)
 	}
-	n.ears[e] = true
+	n.watchers[e] = true
 	return e
 }
 
-// ask asks the file system to tell of changes, unless it does. Those who listen already may have
-// missed something before. The caller holds the mutex.
+// ask asks the file system to report changes, unless it does. The watchers may have missed earlier
+// ones. The caller holds the mutex.
 func (n *news) ask() {
 	const askAgain = time.Second
 	if n.stop != nil || time.Since(n.when) < askAgain {
@@ -62,39 +62,40 @@ func (n *news) ask() {
 	n.when = time.Now()
 	n.stop, n.err = nil, errors.ErrUnsupported
 	if teller, ok := n.store.fs.(vfs.Notifier); ok {
-		n.stop, n.err = teller.Notify(n.store.dir, n.hear)
+		n.stop, n.err = teller.Notify(n.store.dir, n.fileChanged)
 	}
 	if n.err != nil && before == nil && !errors.Is(n.err, errors.ErrUnsupported) && !errors.Is(n.err, fs.ErrNotExist) {
 		n.store.opts.Logger.Warn("changes are looked for from time to time", "dir", n.store.dir, "why", n.err)
 	}
 	if n.err == nil {
-		for e := range n.ears {
+		for e := range n.watchers {
 			e.TellAll()
 		}
 	}
 }
 
-// close ends an ear. With the last one, the file system need not tell any more.
-func (e *ear) close() {
+// close ends a watch. After the last one, the file system need not report changes any more.
+func (e *watcher) close() {
 	n := e.news
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if delete(n.ears, e); len(n.ears) == 0 && n.stop != nil {
+	if delete(n.watchers, e); len(n.watchers) == 0 && n.stop != nil {
 		n.stop()
 		n.stop, n.when = nil, time.Time{}
 	}
 }
 
-// hear passes on that a file in the store's directory has changed, or that any may have.
-func (n *news) hear(file string) {
+// fileChanged notifies the watchers of a file in the store's directory that has changed. An empty name
+// means that any file may have.
+func (n *news) fileChanged(file string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if file == "" && n.stop != nil { // what we were told ends here: ask again
+	if file == "" && n.stop != nil { // its reports end here: ask again
 		stop := n.stop
 		go stop() // not now: we are called by what it stops
 		n.stop, n.when = nil, time.Time{}
 	}
-	for e := range n.ears {
+	for e := range n.watchers {
 		switch {
 		case file == "":
 			e.TellAll()
@@ -110,7 +111,7 @@ func (n *news) hear(file string) {
 func (n *news) wake(log string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	for e := range n.ears {
+	for e := range n.watchers {
 		if e.only == log+logSuffix {
 			e.Tell()
 		}
@@ -118,13 +119,13 @@ func (n *news) wake(log string) {
 }
 
 // Take implements store.Notices.
-func (e *ear) Take() (names []string, all bool) {
+func (e *watcher) Take() (names []string, all bool) {
 	_ = e.Err() // which asks again
 	return e.Inbox.Take()
 }
 
 // Err implements store.Notices.
-func (e *ear) Err() error {
+func (e *watcher) Err() error {
 	e.news.mu.Lock()
 	defer e.news.mu.Unlock()
 	e.news.ask()
@@ -148,11 +149,11 @@ func (s *Store) Watch(ctx context.Context) iter.Seq2[string, error] {
 const (
 	watchPause    = time.Millisecond
 	watchPauseMax = 50 * time.Millisecond
-	// watchSeldom is how often a log is looked at if changes are told of.
+	// watchSeldom is how often a log is looked at if changes are reported.
 	watchSeldom = 10 * time.Second
 )
 
-// Watch implements store.Log. If nobody tells of changes it looks at the file's size, which costs a
+// Watch implements store.Log. If changes are not reported, it looks at the file's size, which costs a
 // microsecond and works on every file system.
 func (l *Log) Watch(ctx context.Context, from store.Pos) iter.Seq2[store.Line, error] {
 	return func(yield func(store.Line, error) bool) {

@@ -118,7 +118,7 @@ func (p *Place) Take(ctx context.Context, lost func(error)) (*Lease, error) {
 		own.Delete(l.record.Nonce)
 		return nil, err
 	}
-	l.renewing.Go(l.keep)
+	l.renewing.Go(l.keepRenewing)
 	return l, nil
 }
 
@@ -198,8 +198,8 @@ type Lease struct {
 	err    error // why the lease is lost
 }
 
-// keep tells those who watch from elsewhere, from time to time, that the holder is alive.
-func (l *Lease) keep() {
+// keepRenewing renews the lease from time to time, which shows other programs that the holder is alive.
+func (l *Lease) keepRenewing() {
 	tick := time.NewTicker(TTL / 3)
 	defer tick.Stop()
 	for {

@@ -178,7 +178,7 @@ func (l *log) Append(ctx context.Context, at store.Pos, lines ...[]byte) (store.
 	}
 	c.modified = time.Now()
 	c.wake()
-	l.store.news.tell(l.name)
+	l.store.news.logChanged(l.name)
 	return c.end, nil
 }
 
@@ -290,7 +290,7 @@ func (c *cursor) forward() (store.Line, error) {
 		return store.Line{}, io.EOF
 	}
 	c.index++
-	return c.give(l), nil
+	return c.copyLine(l), nil
 }
 
 func (c *cursor) backward() (store.Line, error) {
@@ -302,7 +302,7 @@ func (c *cursor) backward() (store.Line, error) {
 	}
 	c.index--
 	l, _ := c.log.content.at(c.index)
-	return c.give(l), nil
+	return c.copyLine(l), nil
 }
 
 func (c *cursor) watch() (store.Line, error) {
@@ -327,9 +327,9 @@ func (c *cursor) watch() (store.Line, error) {
 	}
 }
 
-// give copies the line into a buffer that the next line overwrites: the reader may
+// copyLine copies the line into a buffer that the next line overwrites: the reader may
 // change it, and code that wrongly keeps it fails here rather than on disk.
-func (c *cursor) give(l line) store.Line {
+func (c *cursor) copyLine(l line) store.Line {
 	c.buf = append(c.buf[:0], l.data...)
 	return store.Line{Data: c.buf, Pos: l.pos, Next: l.next()}
 }

@@ -67,7 +67,7 @@ func New(o *Options) *Store {
 		trash:  map[string]trashed{},
 		notes:  map[string]note{},
 		blobs:  map[store.Ref][]byte{},
-		news:   news{ears: map[*ear]bool{}},
+		news:   news{watchers: map[*watcher]bool{}},
 	}
 	if o == nil {
 		return s
@@ -127,7 +127,7 @@ func (s *Store) create(ctx context.Context, name string, lines iter.Seq2[[]byte,
 		return nil, &store.Error{Op: op, Name: name, Kind: store.ErrExist}
 	}
 	s.logs[name] = c
-	s.news.tell(name)
+	s.news.logChanged(name)
 	return s.handle(name, c), nil
 }
 
@@ -286,7 +286,7 @@ func (s *Store) removeContent(name, id string, c *content, may func(*content) er
 	}
 	c.retire(store.ErrNotExist)
 	delete(s.logs, name)
-	s.news.tell(name)
+	s.news.logChanged(name)
 	s.discard(name, id, c)
 	return true, nil
 }

@@ -212,7 +212,7 @@ func (p parts) swap(op string, part store.Part, old, fresh *content) error {
 	old.retire(store.ErrReplaced)
 	if part.Kind == store.PartLog {
 		s.logs[part.Name] = fresh
-		s.news.tell(part.Name)
+		s.news.logChanged(part.Name)
 		return nil
 	}
 	id := strings.TrimPrefix(part.Place, p.Where(store.PartCopy, ""))

@@ -122,7 +122,7 @@ func (t trash) Restore(ctx context.Context, id string) error {
 	}
 	delete(t.store.trash, id)
 	t.store.logs[item.Name] = item.content.clone()
-	t.store.news.tell(item.Name)
+	t.store.news.logChanged(item.Name)
 	return nil
 }
 

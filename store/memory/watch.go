@@ -8,32 +8,32 @@ import (
 	"github.com/coppice-dev/coppice/store"
 )
 
-// news tells those who watch the whole store of changes.
+// news reports changes to those who watch the whole store.
 type news struct {
-	mu   sync.Mutex // guards ears; taken after all others
-	ears map[*ear]bool
+	mu       sync.Mutex // guards watchers; taken after all others
+	watchers map[*watcher]bool
 }
 
-// ear is somebody who watches. Nothing can keep the news from it.
-type ear struct{ *store.Inbox }
+// watcher is a watch of the store. It misses no change.
+type watcher struct{ *store.Inbox }
 
 // Err implements store.Notices.
-func (ear) Err() error { return nil }
+func (watcher) Err() error { return nil }
 
-// tell says that a log has changed.
-func (n *news) tell(name string) {
+// logChanged notifies the watchers of a log that has changed.
+func (n *news) logChanged(name string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	for e := range n.ears {
+	for e := range n.watchers {
 		e.Tell(name)
 	}
 }
 
-// end has everybody look once more: the store is closed.
+// end has all watchers look once more: the store is closed.
 func (n *news) end() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	for e := range n.ears {
+	for e := range n.watchers {
 		e.TellAll()
 	}
 }
@@ -41,14 +41,14 @@ func (n *news) end() {
 // Watch implements store.Watcher.
 func (s *Store) Watch(ctx context.Context) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
-		e := &ear{store.NewInbox()}
+		e := &watcher{store.NewInbox()}
 		s.news.mu.Lock()
-		s.news.ears[e] = true
+		s.news.watchers[e] = true
 		s.news.mu.Unlock()
 		defer func() {
 			s.news.mu.Lock()
 			defer s.news.mu.Unlock()
-			delete(s.news.ears, e)
+			delete(s.news.watchers, e)
 		}()
 		store.Look(ctx, s, e)(yield)
 	}

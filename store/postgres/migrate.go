@@ -68,32 +68,8 @@ func Migrate(ctx context.Context, where string, also ...Also) (Migrated, error) 
 		return fail(err)
 	}
 	defer tx.Rollback(context.WithoutCancel(ctx))
-	// Whoever comes second waits here for the first.
-	for _, statement := range []string{
-		`SELECT pg_advisory_xact_lock(hashtext('coppice.'))`,
-		`CREATE SCHEMA IF NOT EXISTS ` + t.schema,
-		`CREATE TABLE IF NOT EXISTS coppice.versions (version int PRIMARY KEY, reads int NOT NULL, made timestamptz NOT NULL DEFAULT now())`,
-		`GRANT SELECT ON coppice.versions TO PUBLIC`,
-	} {
-		if _, err := tx.Exec(ctx, t.sql(statement)); err != nil {
-			return fail(err)
-		}
-	}
-	if err := tx.QueryRow(ctx, t.sql(`SELECT coalesce(max(version), 0) FROM coppice.versions`)).Scan(&did.From); err != nil {
+	if did.From, did.To, err = t.migrate(ctx, tx); err != nil {
 		return fail(err)
-	}
-	did.To = did.From
-	for i, m := range migrations() {
-		if i < did.From {
-			continue
-		}
-		did.To = i + 1
-		if _, err := tx.Conn().PgConn().Exec(ctx, t.schemaSQL(m.statements)).ReadAll(); err != nil {
-			return fail(err)
-		}
-		if _, err := tx.Exec(ctx, t.sql(`INSERT INTO coppice.versions (version, reads) VALUES ($1, $2)`), did.To, m.reads); err != nil {
-			return fail(err)
-		}
 	}
 	for _, do := range also {
 		if err := do(ctx, tx, t.sql); err != nil {
@@ -104,6 +80,38 @@ func Migrate(ctx context.Context, where string, also ...Also) (Migrated, error) 
 		return fail(err)
 	}
 	return did, nil
+}
+
+// migrate makes the tables, or brings them up to date, in a transaction. It returns their versions
+// before and after.
+func (t target) migrate(ctx context.Context, tx pgx.Tx) (from, to int, err error) {
+	for _, statement := range []string{
+		`SELECT pg_advisory_xact_lock(hashtext('coppice.'))`, // a second program waits here for the first
+		`CREATE SCHEMA IF NOT EXISTS ` + t.schema,
+		`CREATE TABLE IF NOT EXISTS coppice.versions (version int PRIMARY KEY, reads int NOT NULL, made timestamptz NOT NULL DEFAULT now())`,
+		`GRANT SELECT ON coppice.versions TO PUBLIC`,
+	} {
+		if _, err := tx.Exec(ctx, t.sql(statement)); err != nil {
+			return 0, 0, err
+		}
+	}
+	if err := tx.QueryRow(ctx, t.sql(`SELECT coalesce(max(version), 0) FROM coppice.versions`)).Scan(&from); err != nil {
+		return 0, 0, err
+	}
+	to = from
+	for i, m := range migrations() {
+		if i < from {
+			continue
+		}
+		to = i + 1
+		if _, err := tx.Conn().PgConn().Exec(ctx, t.schemaSQL(m.statements)).ReadAll(); err != nil {
+			return from, to, err
+		}
+		if _, err := tx.Exec(ctx, t.sql(`INSERT INTO coppice.versions (version, reads) VALUES ($1, $2)`), to, m.reads); err != nil {
+			return from, to, err
+		}
+	}
+	return from, to, nil
 }
 
 // checkVersion returns an error if this program cannot work with the tables.

@@ -25,8 +25,8 @@ type handle struct {
 	expiry *time.Timer
 }
 
-// keep keeps a log open and returns the name of its handle.
-func (h *Handler) keep(log store.Log) (string, error) {
+// addHandle keeps a log open and returns the name of its handle.
+func (h *Handler) addHandle(log store.Log) (string, error) {
 	id, l := rand.Text(), &handle{Log: log, used: time.Now()}
 	h.mu.Lock()
 	var oldest *handle

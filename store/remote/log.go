@@ -164,7 +164,7 @@ func (l *log) each(ctx context.Context, op string, at store.Pos, back bool) iter
 		for retry := (pauses{}); ; {
 			got := false
 			err := l.once(bound, &query{op: op, args: request{At: at, Back: back}, each: func(f frame) error {
-				line, err := l.take(f, at, back)
+				line, err := l.parseFrame(f, at, back)
 				if err == nil && bound.Err() != nil {
 					err = &lost{context.Cause(bound), true}
 				}
@@ -211,8 +211,8 @@ var (
 	errEarly = errors.New("the server ended a watch")
 )
 
-// take returns the line of a frame, which must come next.
-func (l *log) take(f frame, at store.Pos, back bool) (store.Line, error) {
+// parseFrame returns the line of a frame, which must come next.
+func (l *log) parseFrame(f frame, at store.Pos, back bool) (store.Line, error) {
 	if f.kind != kindLine {
 		return store.Line{}, malformed(fmt.Sprintf("a frame of kind %q where a line should be", f.kind))
 	}

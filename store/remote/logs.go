@@ -68,7 +68,7 @@ func (s *Store) create(ctx context.Context, name string, lines iter.Seq2[[]byte,
 	if r.End > 0 {
 		l.seen.join(run{0, r.End, sent})
 	}
-	s.keep(l)
+	s.addLog(l)
 	return l, nil
 }
 
@@ -79,7 +79,7 @@ func (s *Store) look(ctx context.Context, l *log, want sum) bool {
 		return false
 	}
 	l.handle = r.Handle
-	s.keep(l)
+	s.addLog(l)
 	if err := l.mustBe(ctx, want); err != nil {
 		_ = l.Close()
 		return false
@@ -138,7 +138,7 @@ func (s *Store) Open(ctx context.Context, name string) (store.Log, error) {
 	}
 	l := s.newLog(name)
 	l.handle = r.Handle
-	s.keep(l)
+	s.addLog(l)
 	return l, nil
 }
 
@@ -211,7 +211,7 @@ func (s *Store) Limits() store.Limits { return s.limits }
 // Where implements store.Store.
 func (s *Store) Where() string { return s.url }
 
-func (s *Store) keep(l *log) {
+func (s *Store) addLog(l *log) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.logs[l] = struct{}{}

@@ -71,7 +71,7 @@ func (c *call) opened(log store.Log) error {
 	if err != nil {
 		return errors.Join(err, log.Close())
 	}
-	id, err := c.keep(log)
+	id, err := c.addHandle(log)
 	if err != nil {
 		return err
 	}
@@ -192,7 +192,7 @@ func (c *call) append(log store.Log) error {
 		if size += int64(len(line)); size > maxData {
 			return tooLarge("append", maxData)
 		}
-		lines = append(lines, c.in.keep())
+		lines = append(lines, c.in.detach())
 	}
 	end, commit, err := log.Start(c.ctx, c.At, lines...)
 	if err != nil {

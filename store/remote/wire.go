@@ -139,8 +139,8 @@ type run struct {
 // covers reports whether a run has all lines of another.
 func (r run) covers(other run) bool { return r.From <= other.From && other.To <= r.To }
 
-// meets reports whether a run begins where another ends, or ends where it begins.
-func (r run) meets(other run) bool { return r.To == other.From || other.To == r.From }
+// touches reports whether a run begins where another ends, or ends where it begins.
+func (r run) touches(other run) bool { return r.To == other.From || other.To == r.From }
 
 type sum [4]uint64
 
@@ -166,7 +166,7 @@ const maxRuns = 16
 // add records the lines from one position to another, unless they tell nothing new.
 func (s *seen) add(from, to store.Pos, lines ...[]byte) {
 	next := run{From: from, To: to}
-	if slices.ContainsFunc(s.Runs, func(r run) bool { return r.covers(next) }) && !slices.ContainsFunc(s.Runs, next.meets) {
+	if slices.ContainsFunc(s.Runs, func(r run) bool { return r.covers(next) }) && !slices.ContainsFunc(s.Runs, next.touches) {
 		return
 	}
 	next.Sum = sumOf(lines...)
@@ -176,7 +176,7 @@ func (s *seen) add(from, to store.Pos, lines ...[]byte) {
 // join adds a run: those that meet it become one with it, and those it covers are not needed.
 func (s *seen) join(next run) {
 	s.Runs = slices.DeleteFunc(s.Runs, func(r run) bool {
-		meet := r.meets(next)
+		meet := r.touches(next)
 		if meet {
 			next.From, next.To = min(r.From, next.From), max(r.To, next.To)
 			next.Sum.add(r.Sum)
@@ -264,8 +264,8 @@ func (f *frames) next() (kind byte, payload []byte, err error) {
 	return kind, f.payload, nil
 }
 
-// keep returns the payload of the last frame, which remains valid.
-func (f *frames) keep() []byte {
+// detach returns the payload of the last frame, which the next one will not overwrite.
+func (f *frames) detach() []byte {
 	payload := f.payload
 	f.payload = nil
 	return payload

@@ -315,7 +315,7 @@ func (w *world) comesBack(when, from string) {
 	all := tree(w.T, w.disk, "/new")
 	for below := range all {
 		for _, name := range []string{"plain0", "plain1", "plain2", "packed", "removed"} {
-			if room, _ := file.IsKept(below); strings.HasPrefix(filepath.Base(below), name+".") && room != file.RoomQuarantine {
+			if room, _ := file.IsKept(below); strings.HasPrefix(filepath.Base(below), name+".") && room != file.AreaQuarantine {
 				names = append(names, name)
 			}
 		}
@@ -329,7 +329,7 @@ func (w *world) comesBack(when, from string) {
 	}
 	st := w.open(w.disk, "/new")
 	for below, text := range all {
-		if room, _ := file.IsKept(below); room == file.RoomLog {
+		if room, _ := file.IsKept(below); room == file.AreaLog {
 			store.EachRef([]byte(text), func(ref store.Ref) {
 				if _, err := st.Blobs().Get(w.Context(), ref); err != nil {
 					w.Errorf("%s: %s: %v", when, below, err)

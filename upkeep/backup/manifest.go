@@ -124,7 +124,7 @@ func (e *entry) makesSense() bool {
 // named by its hash, so one with another name would be useless.
 func (e *entry) isPlausible() bool {
 	room, _ := file.IsKept(e.Path)
-	return room != file.RoomBlob || path.Base(e.Path) == e.SHA256
+	return room != file.AreaBlob || path.Base(e.Path) == e.SHA256
 }
 
 // sort sorts the files by path. If a path is there twice, the first file counts.
@@ -157,7 +157,7 @@ func (m *manifest) logs() map[string]*entry {
 func (m *manifest) blobs() map[string]entry {
 	blobs := make(map[string]entry)
 	for _, e := range m.entries() {
-		if room, _ := file.IsKept(e.Path); room == file.RoomBlob && e.SHA256 == path.Base(e.Path) {
+		if room, _ := file.IsKept(e.Path); room == file.AreaBlob && e.SHA256 == path.Base(e.Path) {
 			blobs[e.SHA256] = e
 		}
 	}

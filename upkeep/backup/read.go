@@ -184,7 +184,7 @@ func (v *reading) blameHome(texts map[string]*text) {
 	m, _ := v.src.list()
 	for _, e := range m.files {
 		// A blob that is not what its name says was damaged in the home.
-		if room, _ := file.IsKept(e.Path); room == file.RoomBlob && e.SHA256 == path.Base(e.Path) {
+		if room, _ := file.IsKept(e.Path); room == file.AreaBlob && e.SHA256 == path.Base(e.Path) {
 			delete(lost, store.Ref("sha256:"+e.SHA256))
 		}
 	}
@@ -286,7 +286,7 @@ func (v *reading) one(ctx context.Context, e *entry, use func(e *entry, r io.Rea
 // one, most lines are good, and readers skip the others.
 func isLost(below string, size int64) bool {
 	switch room, _ := file.IsKept(below); room {
-	case file.RoomLog, file.RoomArchive, file.RoomTrash, file.RoomQuarantine:
+	case file.AreaLog, file.AreaArchive, file.AreaTrash, file.AreaQuarantine:
 		return size == 0
 	}
 	return true

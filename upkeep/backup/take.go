@@ -56,7 +56,7 @@ type taker struct {
 // taken is a file that is in the backup.
 type taken struct {
 	entry
-	room  file.Room
+	room  file.Area
 	file  vfs.FileID
 	seen  int64 // its size in the store
 	torn  bool  // it does not end in a whole line
@@ -139,7 +139,7 @@ func (t *taker) round(ctx context.Context, takeNew bool) (moved, added bool, err
 		switch {
 		case known && t.isStill(k, was):
 			continue
-		case !known && !takeNew && k.Room != file.RoomBlob:
+		case !known && !takeNew && k.Room != file.AreaBlob:
 			continue // a blob may be named by a log that was just read
 		}
 		now, err := t.take(ctx, k, err)
@@ -151,13 +151,13 @@ func (t *taker) round(ctx context.Context, takeNew bool) (moved, added bool, err
 			moved = t.doubtOlder() || moved
 		}
 		// A note cannot have come from another place.
-		moved = moved || known && k.Room != file.RoomNote || now.stale
-		added = added || !known && k.Room != file.RoomBlob
+		moved = moved || known && k.Room != file.AreaNote || now.stale
+		added = added || !known && k.Room != file.AreaBlob
 	}
 	for below, was := range t.have {
 		if !seen[below] || was.gone {
 			delete(t.have, below)
-			moved = moved || was.room != file.RoomNote
+			moved = moved || was.room != file.AreaNote
 		}
 	}
 	return moved, added, nil
@@ -187,7 +187,7 @@ func (t *taker) isStill(k file.Kept, was taken) bool {
 	if now.Size == was.seen {
 		return k.Modified.Equal(was.Modified)
 	}
-	return was.room == file.RoomLog && now.Size > was.seen && !was.torn
+	return was.room == file.AreaLog && now.Size > was.seen && !was.torn
 }
 
 // take reads a file into the backup, or notes why it could not be read.
@@ -233,7 +233,7 @@ func (t *taker) read(ctx context.Context, k file.Kept) (taken, error) {
 		file:  stat.File,
 		seen:  stat.Size,
 	}
-	if k.Room == file.RoomBlob {
+	if k.Room == file.AreaBlob {
 		// Its name is its hash. The backup's content of that hash is right; the store's
 		// may be damaged by now.
 		if size, ok := t.to.has(ctx, path.Base(k.Below)); ok {
@@ -354,7 +354,7 @@ func (t *taker) keepBlobs(ctx context.Context) error {
 	slices.SortFunc(lack, func(a, b entry) int { return strings.Compare(a.Path, b.Path) })
 	kept, err := t.to.keep(ctx, guard, lack...)
 	for _, e := range kept {
-		t.have[e.Path] = taken{entry: e, room: file.RoomBlob}
+		t.have[e.Path] = taken{entry: e, room: file.AreaBlob}
 	}
 	return err
 }
@@ -368,7 +368,7 @@ func (t *taker) named(ctx context.Context) (map[store.Ref]bool, error) {
 	src := &dirSource{fs: t.to.fs, dir: t.to.dir}
 	for below, was := range t.have {
 		maps.Copy(names, was.names)
-		if was.err != nil || was.room == file.RoomBlob {
+		if was.err != nil || was.room == file.AreaBlob {
 			continue
 		}
 		r, err := src.open(&was.entry)

@@ -53,10 +53,10 @@ func (m *Memory) CrashClone(rng *rand.Rand, loss ...Loss) *Memory {
 	return &Memory{root: c.clone(m.root, c.undo(m.pending))}
 }
 
-// settle makes the changes of a directory durable: with a rename also the
+// makeDurable makes the changes of a directory durable: with a rename also the
 // other directory's changes up to it, which a crash must not undo alone. The
 // caller holds mu.
-func (m *Memory) settle(dir *node) {
+func (m *Memory) makeDurable(dir *node) {
 	if len(m.pending) == 0 {
 		return
 	}
@@ -177,7 +177,7 @@ func (c crash) clone(n *node, tables map[*node][]entry) *node {
 	}
 	twin := &node{mode: n.mode, modified: n.modified}
 	if !n.mode.IsDir() {
-		twin.content = settledContent(c.survivingContent(&n.content))
+		twin.content = durableContent(c.survivingContent(&n.content))
 		c.twins[n] = twin
 		return twin
 	}

@@ -384,7 +384,7 @@ func (m *Memory) SyncDir(name string) error {
 	if err != nil {
 		return &fs.PathError{Op: "open", Path: name, Err: err}
 	}
-	m.settle(dir)
+	m.makeDurable(dir)
 	return nil
 }
 

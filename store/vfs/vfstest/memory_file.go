@@ -31,9 +31,9 @@ type contentEdit struct {
 	truncate bool
 }
 
-// settledContent returns content that is all durable. The bytes must not change
+// durableContent returns content that is all durable. The bytes must not change
 // afterwards.
-func settledContent(b []byte) content {
+func durableContent(b []byte) content {
 	b = slices.Clip(b)
 	return content{data: b, synced: b, frozen: len(b)}
 }
