@@ -3,6 +3,7 @@ package index
 import (
 	"context"
 	"database/sql"
+	"strconv"
 
 	"github.com/coppice-dev/coppice/index/room"
 )
@@ -175,17 +176,17 @@ func (w *writer) balanceSpent(sheets map[int64]*sheet) error {
 const maxSought = 100
 
 func (w *writer) balanceSaid(sheets map[int64]*sheet, ids []int64) error {
-	which, args := `1 = 1`, []any{docSeqBits, kindNumber(KindCall)}
+	which, args := `1 = 1`, []any{kindNumber(KindCall)}
 	if len(ids) <= maxSought {
 		facets := []string{`"_none"`}
 		for _, id := range ids {
 			facets = append(facets, quote(facet('s', id)))
 		}
-		which, args = `m.id IN (SELECT rowid FROM fts WHERE fts MATCH ?3)`, append(args, anyFacet(facets))
+		which, args = `m.id IN (SELECT rowid FROM fts WHERE fts MATCH ?2)`, append(args, anyFacet(facets))
 	}
 	rows, err := w.QueryContext(w.ctx, `SELECT a.session, a.quarter, a.role, a.model, a.tool, sum(a.first), sum(a.call) FROM (
-			SELECT m.session, (m.id >> ?1) / 900 AS quarter, CASE WHEN m.part = 0 THEN 1 ELSE 0 END AS first, CASE WHEN m.kind = ?2 THEN 1 ELSE 0 END AS call, m.role, m.model, m.tool
-			FROM docs m WHERE `+which+` AND m.elsewhere = 0 AND (m.part = 0 OR m.kind = ?2) AND m.kind IN (`+messageKinds+`)
+			SELECT m.session, (m.id >> `+strconv.Itoa(docSeqBits)+`) / 900 AS quarter, CASE WHEN m.part = 0 THEN 1 ELSE 0 END AS first, CASE WHEN m.kind = ?1 THEN 1 ELSE 0 END AS call, m.role, m.model, m.tool
+			FROM docs m WHERE `+which+` AND m.elsewhere = 0 AND (m.part = 0 OR m.kind = ?1) AND m.kind IN (`+messageKinds+`)
 			UNION ALL
 			SELECT m.session, m.time / 900000, 1, 0, m.role, m.model, 0 FROM silent m WHERE m.session IN (SELECT session FROM stale) AND m.elsewhere = 0) a
 		GROUP BY 1, 2, 3, 4, 5`, args...)

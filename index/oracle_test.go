@@ -64,7 +64,7 @@ func (ix *Index) Usage(ctx context.Context, o UsageOptions) ([]Usage, error) {
 func (o *UsageOptions) sql() (string, []any, error) {
 	keys := map[By]string{
 		ByNothing: "''", ByDay: "u.time / 900000", ByHour: "u.time / 900000",
-		ByModel: "ifnull(m.name, '')", BySession: "ifnull(c.sid, s.sid)", ByTool: "ifnull(t.name, '')",
+		ByModel: "coalesce(m.name, '')", BySession: "coalesce(c.sid, s.sid)", ByTool: "coalesce(t.name, '')",
 	}
 	key, ok := keys[o.By]
 	if !ok {
@@ -85,7 +85,7 @@ func (o *UsageOptions) sql() (string, []any, error) {
 	}
 	filter(o.Model != "", "m.name = ?", o.Model)
 	filter(o.Tool != "", "t.name = ?", o.Tool)
-	return `SELECT ` + key + `, ifnull(m.name, ''), ifnull(p.name, ''), u.cost > 0, sum(CASE WHEN u.recorded = 0 THEN 1 ELSE 0 END), sum(u.input), sum(u.cache_read),
+	return `SELECT ` + key + `, coalesce(m.name, ''), coalesce(p.name, ''), u.cost > 0, sum(CASE WHEN u.recorded = 0 THEN 1 ELSE 0 END), sum(u.input), sum(u.cache_read),
 			sum(u.cache_write), sum(u.output), sum(u.reasoning), sum(u.cache_hour), sum(u.cost), sum(u.recorded)
 		FROM sessions s JOIN usage u ON ` + usageOfSession + ` LEFT JOIN sessions c ON c.id = s.chain AND s.chain <> 0 LEFT JOIN names m ON m.id = u.model
 			LEFT JOIN names p ON p.id = u.provider LEFT JOIN names t ON t.id = u.tool
@@ -152,7 +152,7 @@ func (ix *Index) Activity(ctx context.Context, o StatsOptions) (*Activity, error
 		if err != nil {
 			return err
 		}
-		silent := `max(m.time / 1000, 0) << ?1 >= ?3 AND max(m.time / 1000, 0) << ?1 < ?4 AND m.elsewhere = 0`
+		silent := `CASE WHEN m.time > 0 THEN m.time / 1000 ELSE 0 END << CAST(?1 AS int) >= ?3 AND CASE WHEN m.time > 0 THEN m.time / 1000 ELSE 0 END << CAST(?1 AS int) < ?4 AND m.elsewhere = 0`
 		if o.Session != "" {
 			ids, err := o.sessions(ctx, db)
 			if err != nil {
@@ -163,8 +163,8 @@ func (ix *Index) Activity(ctx context.Context, o StatsOptions) (*Activity, error
 		}
 		// The first part of a message stands for the message; those that have none are
 		// in silent.
-		rows, err := db.QueryContext(ctx, `SELECT a.quarter, a.first, a.call, ifnull(r.name, ''), ifnull(n.name, ''), ifnull(t.name, ''), count(*) FROM (
-				SELECT (m.id >> ?1) / 900 AS quarter, CASE WHEN m.part = 0 THEN 1 ELSE 0 END AS first, CASE WHEN m.kind = ?2 THEN 1 ELSE 0 END AS call, m.role, m.model, m.tool
+		rows, err := db.QueryContext(ctx, `SELECT a.quarter, a.first, a.call, coalesce(r.name, ''), coalesce(n.name, ''), coalesce(t.name, ''), count(*) FROM (
+				SELECT (m.id >> CAST(?1 AS int)) / 900 AS quarter, CASE WHEN m.part = 0 THEN 1 ELSE 0 END AS first, CASE WHEN m.kind = ?2 THEN 1 ELSE 0 END AS call, m.role, m.model, m.tool
 				FROM docs m WHERE `+where+` AND (m.part = 0 OR m.kind = ?2) AND m.kind IN (`+messageKinds+`)
 				UNION ALL
 				SELECT m.time / 900000, 1, 0, m.role, m.model, 0 FROM silent m WHERE `+silent+`) a

@@ -51,7 +51,7 @@ func newRecorded(e *session.Entry) *usageRecord {
 const usageColumns = `id, response, counted, time, provider, model, tool, input, cache_read, cache_write, output, reasoning, cache_hour, cost, recorded`
 
 // usageOfSession is the condition that a row u of usage belongs to the session s.
-const usageOfSession = `u.id BETWEEN s.id << 32 AND s.id << 32 | 0xffffffff`
+const usageOfSession = `u.id BETWEEN s.id << 32 AND s.id << 32 | 4294967295`
 
 // usageRow is a row of usage that waits for the others of its batch.
 type usageRow struct {

@@ -23,13 +23,8 @@ import (
 //	CROSS JOIN docs d ON c      JOIN LATERAL (SELECT d.* FROM coppice.index_docs d WHERE d.tenant = '…' AND (c) OFFSET 0) d ON true:
 //	                            both look up the rows of docs for each row of what is before
 //	INDEXED BY i, NOT INDEXED   nothing: PostgreSQL chooses by itself
-//	INSERT OR FAIL              INSERT
-//	WITH                        WITH RECURSIVE
-//	ifnull, instr, char         coalesce, strpos, chr
-//	max(a, b), min(a, b)        greatest(a, b), least(a, b)
+//	instr                       strpos
 //	lower(?)                    lower($1 COLLATE "C"), which leaves all but ASCII alone
-//	a >> ?                      a >> $1::int
-//	0xff, x'ff'                 255, '\xff'::bytea
 
 // tableNames are the tables that a statement may name.
 var tableNames = []string{
@@ -117,8 +112,8 @@ func tokenLen(s string) int {
 	switch {
 	case s == "":
 		return 0
-	case s[0] == '\'' || len(s) > 1 && s[0]|0x20 == 'x' && s[1] == '\'':
-		n := strings.IndexByte(s, '\'') + 1
+	case s[0] == '\'':
+		n := 1
 		for {
 			end := strings.IndexByte(s[n:], '\'')
 			if end < 0 {
@@ -174,8 +169,6 @@ func (w *translation) run(end int) {
 		switch {
 		case t.isWord():
 			w.word(t)
-		case t.text[0] >= '0' && t.text[0] <= '9':
-			w.constant(t)
 		default:
 			w.other(t)
 		}
@@ -253,8 +246,6 @@ func (w *translation) word(t token) {
 			w.at += 2
 			w.depth++
 		}
-	case "WITH":
-		w.write("WITH RECURSIVE")
 	case "VALUES":
 		w.write(t.text)
 		w.values = true
@@ -274,8 +265,6 @@ func (w *translation) name(t token) {
 		w.write(strings.TrimSuffix(t.text, "rowid"), "id")
 	case w.peek(0).text == "(":
 		w.call(t.text)
-	case strings.HasPrefix(t.text, "x'") || strings.HasPrefix(t.text, "X'"):
-		w.write(`'\x`, t.text[2:], "::bytea")
 	default:
 		w.write(t.text)
 	}
@@ -283,18 +272,9 @@ func (w *translation) name(t token) {
 
 // call translates a function up to its parenthesis.
 func (w *translation) call(name string) {
-	lower := strings.ToLower(name)
-	switch lower {
-	case "ifnull":
-		name = "coalesce"
+	switch strings.ToLower(name) {
 	case "instr":
 		name = "strpos"
-	case "char":
-		name = "chr"
-	case "max", "min":
-		if w.hasComma() {
-			name = map[string]string{"max": "greatest", "min": "least"}[lower]
-		}
 	case "lower":
 		if p := w.peek(1).text; strings.HasPrefix(p, "$") && w.peek(2).text == ")" {
 			w.write("lower(", p, ` COLLATE "C")`)
@@ -321,19 +301,6 @@ func (w *translation) closing(n int) int {
 		}
 	}
 	return n
-}
-
-// hasComma reports whether the arguments that begin here are more than one.
-func (w *translation) hasComma() bool {
-	for n, end := 1, w.closing(0); n < end; n++ {
-		switch w.peek(n).text {
-		case ",":
-			return true
-		case "(":
-			n = w.closing(n)
-		}
-	}
-	return false
 }
 
 // jsonEach translates json_each(…). Text cannot have the character 0.
@@ -437,9 +404,6 @@ func (w *translation) from() {
 // change translates the beginning of a statement that writes.
 func (w *translation) change(word string) {
 	w.write(word)
-	if word == "INSERT" && w.peek(0).is("OR") {
-		w.at += 2
-	}
 	if word != "UPDATE" {
 		w.write(" ", w.peek(0).text) // INTO, FROM
 		w.at++
@@ -466,15 +430,7 @@ func (w *translation) change(word string) {
 	}
 }
 
-// constant translates a number: a hexadecimal one is a recent invention elsewhere.
-func (w *translation) constant(t token) {
-	if n, err := strconv.ParseInt(t.text, 0, 64); err == nil && strings.HasPrefix(t.text, "0x") {
-		t.text = strconv.FormatInt(n, 10)
-	}
-	w.write(t.text)
-}
-
-// other translates what is no word and no number.
+// other translates a token that is no word: a parenthesis, for example.
 func (w *translation) other(t token) {
 	w.write(t.text)
 	switch t.text {
@@ -485,10 +441,5 @@ func (w *translation) other(t token) {
 		w.depth++
 	case ")":
 		w.depth--
-	case "<<", ">>":
-		if p := w.peek(0); strings.HasPrefix(p.text, "$") {
-			w.at++
-			w.write(p.space, p.text, "::int")
-		}
 	}
 }

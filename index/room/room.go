@@ -7,6 +7,8 @@
 // can be translated word by word:
 //
 //   - Parameters are ? or ?1. A list is json_each(?), of numbers or strings.
+//   - Functions and numbers are those of both: coalesce and not ifnull, 255 and not 0xff, CASE and not
+//     max(a, b). A shift is by a constant, or by CAST(? AS int).
 //   - A number is not a condition: WHERE 1 = 1, SET folded = CASE WHEN … THEN 1 ELSE 0 END.
 //   - A subquery in FROM has a name. GROUP BY lists every selected column.
 //   - INSERT has ON CONFLICT with its columns, not OR IGNORE or OR REPLACE, and VALUES or
