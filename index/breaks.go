@@ -174,8 +174,8 @@ func (r run) counts() bool {
 	return r.class != classLeaf && r.class != classNoID && r.class != classRemark
 }
 
-// updateTotals updates the values that depend on the whole tree: the number of branches, and the size of the
-// context at the leaf.
+// updateTotals updates the values that depend on the whole tree: the number of branches, and the
+// size of the context at the leaf.
 func (w *writer) updateTotals(s *state) error {
 	switch {
 	case s.breaks == 0:

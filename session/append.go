@@ -26,7 +26,7 @@ import (
 //
 // The order matters. Cleaning comes first, so that no secret reaches a blob. Blobs come
 // before the line that names them, so that a crash leaves at worst a blob that nothing
-// names, never a line whose content is missing. And the tree learns of an entry only when
+// names, never a line whose content is missing. And an entry is added to the tree only when
 // its line is in the log.
 //
 // checkForm, checkInLog and assign are explained in validate.go.
@@ -382,14 +382,14 @@ func (s *Session) addBatch(ctx context.Context, b *batch, at, end store.Pos) err
 		s.tree.addEntry(b.heads[i])
 	}
 	s.tree.end, s.tree.leaf, s.tree.logLeaf, s.apart = end, b.leaf, b.leaf, false
-	s.tree.inBeginning = false // if the session has no marker, what is new ends its beginning
+	s.tree.inBeginning = false // if the session has no marker, its first new entry ends its beginning
 	s.linked.advance(b, at, end)
 	return nil
 }
 
 // findLines finds where the lines of a batch begin; after the first, only the store knows.
-// It ignores cancellation, because the lines are in the log already and the tree must
-// learn of them. (It is a separate function because its loop would cost every append an
+// It ignores cancellation, because the lines are in the log already and must be
+// in the tree, too. (It is a separate function because its loop would cost every append an
 // allocation.)
 func (s *Session) findLines(ctx context.Context, b *batch, at store.Pos) error {
 	i := 0

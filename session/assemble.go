@@ -48,7 +48,7 @@ func assemble(sel *selection) *sharedContext {
 	return c
 }
 
-// survey is what a context needs to know about its entries. It looks at each one right
+// survey holds the facts about the entries that a context depends on. It looks at each one right
 // after it was added, while it is still in the processor's cache.
 type survey struct {
 	pairs    Pairs
@@ -72,7 +72,7 @@ func (s *survey) lookAt(entries []Entry) {
 }
 
 // hasMessage reports whether one of the entries is a message. The first message decides
-// what a compacted context begins with.
+// the beginning of a compacted context.
 func (sel *selection) hasMessage() bool {
 	return slices.ContainsFunc(sel.entries, func(e *Entry) bool { return e.Message != nil })
 }
@@ -85,7 +85,7 @@ func (sel *selection) path() []*Entry {
 	return slices.Concat(sel.before, sel.entries)
 }
 
-// beginCompacted adds what a context begins with when a compaction is in force: the system
+// beginCompacted adds the beginning of a context when a compaction is in force: the system
 // messages before the cut, the summary, and, if the cut splits a turn, the message that
 // began it.
 func (c *Context) beginCompacted(sel *selection, edits map[string]*Entry) {
@@ -280,7 +280,7 @@ func (c *Context) arrangeResults(refs []Ref, runs []modelRun) arrangement {
 			continue // its call says where it belongs
 		}
 		run := runOf(runs, ref.Entry)
-		until := run.last + 1 // what the model said before the result came
+		until := run.last + 1 // messages of the model before the result
 		if ref.Pair == NoPair {
 			a.missing[run.results] = append(a.missing[run.results], movedRef{call: ref})
 		} else if result := refs[ref.Pair]; result.Entry > run.results {

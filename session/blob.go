@@ -99,7 +99,7 @@ func (m *mover) put(held *heldBlobs) error {
 	return nil
 }
 
-// blocks returns the blocks as they will be written, and adds to size what is in blobs.
+// blocks returns the blocks as they will be written, and adds to size the bytes that are in blobs.
 func (m *mover) blocks(blocks []Content, size *int64) []Content {
 	out := blocks
 	for i := range blocks {
@@ -156,7 +156,7 @@ func (m *mover) block(c Content, size *int64) (_ Content, changed bool) {
 }
 
 // source returns s itself if it stays in the line. It moves only base64 that decodes and
-// encodes to exactly the same text, because readers must get back what was written.
+// encodes to exactly the same text, because readers must get back every byte.
 func (m *mover) source(s *Source, size *int64) *Source {
 	if s.Type != "base64" {
 		return s
@@ -181,7 +181,7 @@ func (m *mover) large(text string) ([]byte, bool) {
 	return data, err == nil && base64.StdEncoding.EncodeToString(data) == text
 }
 
-// kept moves what an import kept of its source.
+// kept moves the part of the source that an import kept.
 func (m *mover) kept(e *Entry) {
 	if e.Custom == nil || e.Custom.CustomType != CustomImport {
 		return
@@ -230,7 +230,7 @@ func (c Content) withSource(s *Source) Content {
 
 // resolve fills in content from blobs. If the store has some of it no longer, it reports that
 // and says so in the content; the rest of the entry is still worth reading. If a blob cannot be
-// read now, it returns an error: what is only out of reach must not be taken for gone.
+// read now, it returns an error: a blob that is only out of reach must not be taken for gone.
 func resolve(ctx context.Context, blobs store.Blobs, e *Entry, pos store.Pos) ([]Problem, error) {
 	var problems []Problem
 	for _, c := range e.blocks() {

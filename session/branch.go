@@ -51,7 +51,7 @@ func Compare(a, b []string) *Comparison {
 	return c
 }
 
-// checkInLog makes sure that a merge brings something, and what may be brought.
+// checkInLog makes sure that a merge picks entries, and only entries that it may pick.
 func (m *MergeEntry) checkInLog(ctx context.Context, s *Session, w *writing, i int) error {
 	if m.Summary == "" && len(m.EntryIDs) == 0 {
 		return s.refuse(w, i, ErrInvalid, fmt.Errorf("neither a summary nor entries of branch %q were given", m.FromID))

@@ -12,7 +12,7 @@ import (
 )
 
 // cacheBytes limits, roughly, the lines whose decoded form is kept in addition to those of
-// the path read last. At least half of it is what was asked for most recently.
+// the path read last. At least half of it is the entries that were read most recently.
 const cacheBytes = 32 << 20
 
 // fewNodes is how many entries may be asked for one by one, and soon again.
@@ -26,7 +26,7 @@ const fewNodes = 64
 // and the young one becomes old. An entry that is asked for again moves to the young one.
 //
 // Who asks for more than fewNodes walks through the session, as an export does, and will
-// not ask again soon: what is read for them is not kept.
+// not ask again soon: the entries that are read for them are not kept.
 //
 // Entries in the cache never change, because shared contexts point to them: an entry is
 // cloned before it is handed out, unless the caller asked for a shared context.
@@ -153,7 +153,7 @@ func (s *Session) Footprint() int64 {
 	return self + node*int64(nodes) + decodedWeight*int64(s.cache.bytes+s.cache.oldBytes+s.cache.pathBytes)
 }
 
-// forget releases the memory of what was read.
+// forget releases the memory of the entries that were read.
 func (s *Session) forget() {
 	s.lastContext.Store(nil)
 	s.cache.mu.Lock()
@@ -225,7 +225,7 @@ func (s *Session) keepFew(n int) func([]node, []cached) {
 	return s.cache.add
 }
 
-// decoded is entriesAt with a choice of where to keep what was read; nil keeps nothing.
+// decoded is entriesAt with a choice of where to keep the decoded entries; nil keeps none.
 func (s *Session) decoded(ctx context.Context, nodes []node, keep func([]node, []cached)) ([]*Entry, error) {
 	found := make([]cached, len(nodes))
 	if missing := s.cache.find(nodes, found); missing > 0 {

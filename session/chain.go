@@ -35,7 +35,7 @@ func ContinuedTo(e *Entry, of, current string) string {
 }
 
 // Continue starts the session that continues where this one stops, and records in this one where
-// it went. The new session begins with what is carried: copies of entries of this one, which have
+// it went. The new session begins with the carried entries: copies of entries of this one, which have
 // an ID; then the marker, an entry of type TypeContinues, of which Continue fills in what is
 // missing; then new entries, which have none. A copy is the same entry: only its parent differs, so
 // that the session can be read by itself. Whatever reads both sessions counts it once.
@@ -44,7 +44,7 @@ func ContinuedTo(e *Entry, of, current string) string {
 // ErrExist. If its continuation was removed, Continue starts another one under another id, so that
 // the removed one can still be restored.
 //
-// A chain that OpenChain has opened continues in the new session: what is appended from then
+// A chain that OpenChain has opened continues in the new session: entries that are appended from then
 // on goes there, and Continue returns the chain itself. The conversation stays as it is,
 // whatever is carried. If the chain was continued already, it continues there, but the error
 // is still ErrExist.
@@ -61,7 +61,7 @@ func (s *Session) Continue(carry ...Entry) (*Session, error) {
 	return s.continueIn(s, carry)
 }
 
-// continueIn is Continue for the last session of a conversation: what is carried is copied from all
+// continueIn is Continue for the last session of a conversation: the carried entries are copied from all
 // of it.
 func (s *Session) continueIn(conversation *Session, carry []Entry) (*Session, error) {
 	ctx := s.context()
@@ -181,7 +181,7 @@ func (s *Session) copiesOf(ctx context.Context, ids []string, next *tree) ([][]b
 	return lines, nil
 }
 
-// completeMarker fills in what a marker must say.
+// completeMarker fills in the members that a marker must have.
 func (s *Session) completeMarker(ctx context.Context, conversation *Session, given *ContinuesEntry) (*ContinuesEntry, error) {
 	m := *given
 	m.Session = s.name
@@ -195,7 +195,7 @@ func (s *Session) completeMarker(ctx context.Context, conversation *Session, giv
 	return &m, nil
 }
 
-// recordContinuation returns what the log says about the session's continuation, and
+// recordContinuation returns the session's continuation according to the log, and
 // appends a record first if it names none, or one that is lost. If two writers do so at once,
 // the record that comes first counts.
 func (s *Session) recordContinuation() (continued, error) {
@@ -221,7 +221,7 @@ func (s *Session) recordContinuation() (continued, error) {
 }
 
 // checkSeen returns a conflict if a writer that insists on having seen everything (see
-// ReportAll) has not seen what is at a position.
+// ReportAll) has not seen the lines at a position.
 func (s *Session) checkSeen(at store.Pos) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -276,12 +276,12 @@ func (s *Session) isLost(ctx context.Context, now continued) (bool, error) {
 	return slices.ContainsFunc(trash, func(t store.Trashed) bool { return t.Name == now.to }), err
 }
 
-// continued is what a log says about its continuation.
+// continued is the continuation of a session according to its log.
 type continued struct {
 	to       string
 	at       store.Pos // where it says so
 	named    time.Time // when
-	replaced []string  // what it named before
+	replaced []string  // the sessions that it named before
 }
 
 func (c *continued) note(e *Entry, of string, at store.Pos) {
@@ -327,7 +327,7 @@ func (s *Session) linesWithCustoms(ctx context.Context) iter.Seq2[store.Line, er
 				return
 			}
 		}
-		s.log.Forward(ctx, end)(yield) // what others wrote since
+		s.log.Forward(ctx, end)(yield) // lines that others wrote since
 	}
 }
 

@@ -165,7 +165,7 @@ func leafIn(ctx context.Context, log store.Log) (string, error) {
 }
 
 // SessionOf returns the id of the session that has an entry: one of a chain, or the session
-// itself. For "" it is the session that takes what is appended: the last one of a chain.
+// itself. For "" it is the session that entries are appended to: the last one of a chain.
 func (s *Session) SessionOf(entryID string) string {
 	chain, ok := s.log.(*chainLog)
 	if !ok {
@@ -327,7 +327,7 @@ func (s *Session) rejoin(ctx context.Context, chain *chainLog) error {
 }
 
 // replaceParts changes the parts of a chain and reads the log again from its end. Our leaf stays
-// where it is. After an error, the chain is what it was.
+// where it is. After an error, the chain is unchanged.
 func (s *Session) replaceParts(ctx context.Context, chain *chainLog, change func() error) error {
 	parts, t, header, strange := chain.joined(), s.tree, s.header, s.strange
 	err := change()

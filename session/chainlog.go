@@ -15,7 +15,7 @@ import (
 )
 
 // chainLog joins the logs of a chain into one: they come one after the other, without the
-// headers of the later ones. No line is changed, so what the lines mean together is for the
+// headers of the later ones. No line is changed, so the meaning of the lines together is for the
 // tree to say: see tree_join.go. What is appended goes to the last log.
 //
 // Positions count through the logs. Say that s0 has 300 bytes and s1 has 500:
@@ -36,7 +36,7 @@ type chainLog struct {
 	mu    sync.RWMutex // guards what follows
 	parts []*chainPart // never empty; the list is replaced, not changed
 
-	now      continued // what the last log says about its continuation,
+	now      continued // the continuation according to the last log,
 	searched store.Pos // up to here
 }
 
@@ -73,7 +73,7 @@ func (l *chainLog) joined() []*chainPart {
 	return l.parts
 }
 
-// last returns the log that takes what is appended.
+// last returns the log that lines are appended to.
 func (l *chainLog) last() *chainPart {
 	parts := l.joined()
 	return parts[len(parts)-1]
@@ -180,7 +180,7 @@ func (l *chainLog) Forward(ctx context.Context, from store.Pos) iter.Seq2[store.
 	}
 }
 
-// Backward leaves out what comes before the marker of a later session.
+// Backward leaves out the lines before the marker of a later session.
 func (l *chainLog) Backward(ctx context.Context, from store.Pos) iter.Seq2[store.Line, error] {
 	return func(yield func(store.Line, error) bool) {
 		for _, p := range slices.Backward(l.joined()) {
@@ -240,7 +240,7 @@ func (l *chainLog) End(ctx context.Context) (store.Pos, error) {
 	return p.shift + end, err
 }
 
-// continuation returns what the last log says about its continuation. It reads what has come
+// continuation returns the continuation according to the last log. It reads what has come
 // since it was asked before.
 func (l *chainLog) continuation(ctx context.Context) (continued, error) {
 	l.mu.Lock()
@@ -262,8 +262,8 @@ func (l *chainLog) continuation(ctx context.Context) (continued, error) {
 	return now, err
 }
 
-// Watch yields what is there and what comes, and goes on in the sessions that continue the chain.
-// Of these, it leaves out what comes before the marker.
+// Watch yields the lines of the chain, those that exist and those to come, and goes on in the sessions
+// that continue the chain. Of these, it leaves out the lines before the marker.
 func (l *chainLog) Watch(ctx context.Context, from store.Pos) iter.Seq2[store.Line, error] {
 	return func(yield func(store.Line, error) bool) {
 		ours := &chainLog{name: l.name, store: l.store, parts: l.joined()} // so that what we join changes nothing for others
@@ -309,7 +309,7 @@ func (l *chainLog) Watch(ctx context.Context, from store.Pos) iter.Seq2[store.Li
 // maxPause is the longest pause between two looks for the continuation of a log.
 const maxPause = time.Second
 
-// watchLast yields what is in the last log and what comes, until there is a session that
+// watchLast yields the lines of the last log, also those to come, until there is a session that
 // continues it.
 func (l *chainLog) watchLast(ctx context.Context, from store.Pos, yield func(store.Line, error) bool) (next *chainPart, ok bool) {
 	p := l.last()

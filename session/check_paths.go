@@ -14,7 +14,7 @@ import (
 // It walks through the tree and keeps the pairing of calls and results on the path to
 // its position. Stepping down to a child adds to the pairing, stepping back up takes
 // that back. No leaf looks at the whole of its path. Instead, each fault remembers how
-// many leaves had been met when it arose; if there are more when it ends, because a
+// many leaves had been reached when it arose; if there are more when it ends, because a
 // result was found or the path is left, some leaf has it.
 //
 // An entry that changes the context of entries above it (a compaction, a revert,
@@ -29,7 +29,7 @@ type pathCheck struct {
 	// What the check needs to know of the entries, by node.
 	tools   map[int32][]toolRef
 	edits   map[int32]editRef
-	reverts map[int32]string // what they take back
+	reverts map[int32]string // the entries that they revert
 	merges  map[int32]mergeRef
 	damaged map[int32]bool
 	harmed  map[int32]bool // their calls or results are edited
@@ -63,15 +63,15 @@ type mergeRef struct {
 // stretch is a part of a tree in which the context only grows at its end.
 type stretch struct {
 	Pairs
-	since  []int // for each ref, how many leaves had been met when it began to be a fault
-	leaves int   // met so far
+	since  []int // for each ref, how many leaves had been reached when it began to be a fault
+	leaves int   // reached so far
 	faults []fault
 }
 
 // fault is one that is not in the pairing.
 type fault struct {
 	Problem
-	since int // how many leaves had been met
+	since int // how many leaves had been reached
 }
 
 // childLists are the children of each node, without a slice for each.
@@ -100,7 +100,7 @@ func newPathCheck(s *Session, nodes []node) *pathCheck {
 	}
 }
 
-// note keeps what the check needs to know of an entry.
+// note records the properties of an entry that the check needs.
 func (c *pathCheck) note(at int32, e *Entry) {
 	switch {
 	case e.Message != nil:
@@ -291,7 +291,7 @@ func (c *pathCheck) forks(at int32) bool {
 }
 
 // changesPast reports whether the context at an entry is more than the context
-// before it and what the entry adds.
+// before it and the effects of the entry.
 func (c *pathCheck) changesPast(at int32) bool {
 	if c.undone[at] {
 		return true
@@ -323,7 +323,7 @@ func (c *pathCheck) find(id string) (at int32, ok bool) {
 	return at, ok && int(at) < len(c.nodes)
 }
 
-// add takes a node into the pairing, with what a merge brings along.
+// add adds a node to the pairing, and the entries that a merge picks.
 func (c *pathCheck) add(ctx context.Context, at int32) {
 	c.pair(at, c.tools[at])
 	merge := c.merges[at]
@@ -421,7 +421,7 @@ func (c *pathCheck) end() {
 	c.stretches = c.stretches[:len(c.stretches)-1]
 }
 
-// inOrder returns what was found in the order of the log.
+// inOrder returns the problems in the order of the log.
 func (c *pathCheck) inOrder() []Problem {
 	type placed struct {
 		Problem

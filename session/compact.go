@@ -23,7 +23,7 @@ type CompactionPlan struct {
 	// FirstKept on. With the summary after the system messages, they are the
 	// context once the compaction is written.
 	Kept []Entry
-	// TokensBefore and TokensKept are the sizes of the context now and of what stays. The
+	// TokensBefore and TokensKept are the sizes of the context now and of the part that stays. The
 	// new summary adds to that.
 	TokensBefore, TokensKept int
 	// StandsFor is how many entries of the path the summary will replace: what LeftOut says
@@ -45,7 +45,7 @@ type nothingToCompact struct{ why string }
 func (e *nothingToCompact) Error() string { return "nothing to compact: " + e.why }
 func (e *nothingToCompact) Unwrap() error { return ErrNothingToCompact }
 
-// PlanOptions says what a compaction is to keep.
+// PlanOptions says how much a compaction is to keep.
 type PlanOptions struct {
 	// KeepTokens is how large the rest of the context may be. The plan is the legal cut that
 	// keeps most within that: see Context.PlanCompaction.
@@ -147,7 +147,7 @@ type planner struct {
 	of     []int // see Context.owners
 }
 
-// weighedCut is a cut and what it would keep.
+// weighedCut is a cut and the size of the part that it would keep.
 type weighedCut struct {
 	at     int // an index in the context
 	kind   CutKind
@@ -218,7 +218,7 @@ func (p *planner) eachCut(visit func(weighedCut)) {
 }
 
 // isKeptBefore reports whether an entry is kept in the context even if the cut comes after it.
-// System messages of the path do, but not those that a merge brought.
+// System messages of the path are, but not those that a merge has picked.
 func (c *Context) isKeptBefore(i int) bool {
 	m := c.Entries[i].Message
 	return m != nil && m.Role == RoleSystem && c.isOnPath(i)
@@ -341,8 +341,8 @@ func (s *Session) checkCompaction(ctx context.Context, leaf string, rest []*Entr
 	// The caller may want to keep an entry from before the compaction in force. Then the
 	// whole path decides.
 	before := firstKeptID != "" && !slices.ContainsFunc(sel.entries, isFirst) && !slices.ContainsFunc(rest, isFirst)
-	// So it does if what is being written with it reverts something: what counts before the compaction
-	// in force was chosen without that.
+	// So it does if an entry that is being written with it reverts something: what counts before
+	// the compaction in force was chosen without that.
 	if leaf != "" && (before || slices.ContainsFunc(rest, func(e *Entry) bool { return e.Revert != nil })) {
 		if sel.entries, err = s.wholePath(sel); err != nil {
 			return nil, err
@@ -393,7 +393,7 @@ func checkCut(path []*Entry, firstKeptID string, graft bool) error {
 	return cuts.check(entries, at)
 }
 
-// keptBefore returns what a compaction at the end of a selection must record about the path
+// keptBefore returns the list that a compaction at the end of a selection must record about the path
 // before its cut: see State.
 func (s *Session) keptBefore(sel *selection, firstKeptID string) []KeptEntry {
 	path := sel.path()
@@ -448,7 +448,7 @@ func (s *Session) wholePath(sel *selection) ([]*Entry, error) {
 	return s.readPath(s.context(), sel, nodes)
 }
 
-// Undo takes back the compaction in force: the context becomes what it would be without it.
+// Undo takes back the compaction in force: the context is then as it would be without it.
 // It returns the id of the revert entry; reverting that entry brings the compaction back. If
 // no compaction is in force, it returns ErrNotExist.
 func (s *Session) Undo() (string, error) {

@@ -2,7 +2,8 @@ package session
 
 import "slices"
 
-// fill fills in what a compaction leaves of the context, and what its summary must cover.
+// fill fills in the part of the context that a compaction keeps, and the part that its summary must
+// cover.
 func (plan *CompactionPlan) fill(now, compacted *Context, sel *selection, count func(Entry) int) {
 	if sel.splitsTurn() {
 		plan.Kind = CutStep

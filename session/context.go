@@ -41,7 +41,7 @@ type Context struct {
 	//
 	// This holds for the whole path, whatever earlier compactions said. Edits apply to
 	// all of it. What a merge brings comes after the merge, unless it is on the path
-	// anyway or an earlier merge has brought it.
+	// anyway or an earlier merge has picked it.
 	//
 	// Tool calls and their results are paired: a call that was never answered has
 	// a result that says so, with an id that begins with InterruptedPrefix.
@@ -67,7 +67,7 @@ type Context struct {
 	// context, or in one of the counts, or named; no entry is in two counts.
 	LeftOut []LeftOut
 
-	path   []*Entry // what was read of the path: see selection
+	path   []*Entry // the part of the path that was read: see selection
 	from   int      // the index in path of the first entry that the compaction keeps
 	origin []int    // for each of Entries, its index in path, or notOnPath
 }

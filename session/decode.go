@@ -125,7 +125,7 @@ type messageLine struct {
 	messageParts
 }
 
-// messageParts is what an entry of that form points to.
+// messageParts are the values that an entry of that form points to.
 type messageParts struct {
 	parent  string
 	message MessageEntry
@@ -341,7 +341,7 @@ func (d *decoder) str(into *string) decoding {
 }
 
 // entryID is str for the id of an entry. Who reads a path in either direction
-// meets each twice: as an id and as a parent.
+// sees each twice: as an id and as a parent.
 func (d *decoder) entryID(into *string) decoding {
 	s, ok := d.r.StringBytes()
 	switch {

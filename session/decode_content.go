@@ -78,7 +78,7 @@ func (d *decoder) content(c *Content) {
 // known by then, unless late: then it is read when all members are known.
 func (d *decoder) block(c *Content, late bool) {
 	begin := d.r.Mark()
-	var as ContentType // what the payload was read as
+	var as ContentType // the type that the payload was read as
 	var fields Fields  // the other members; slices of the line
 	for more := d.r.Open('{'); more; more = d.r.More('}') {
 		key := d.r.Key()

@@ -194,7 +194,7 @@ func (s *Session) decodeMissing(ctx context.Context, nodes []node, found []cache
 }
 
 // decodeLines reads the lines of nodes that are sorted by position, except those to be skipped, and
-// decodes those that are wanted. Of what is not an entry after all it writes a warning.
+// decodes those that are wanted. For a line that is not an entry after all it writes a warning.
 func (s *Session) decodeLines(ctx context.Context, nodes []node, skip func(i int) bool, isWanted func(i int, line []byte) bool, put func(i int, e cached)) error {
 	var lines lineDecoder
 	read := make([]int32, 0, len(nodes)) // the nodes whose lines were added

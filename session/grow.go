@@ -6,7 +6,7 @@ import (
 )
 
 // An agent asks for its context after every few appends. Nearly always the new context is
-// the last one plus what was appended. Then grow extends the last one, at the cost of what
+// the last one plus the appended entries. Then grow extends the last one, at the cost of what
 // was appended, however long the conversation is. Anything that does more than add to the
 // end (a compaction, an edit, a late tool result) goes to assemble, which knows all the
 // rules.
@@ -15,7 +15,7 @@ import (
 // turn seldom appends more.
 const maxGrowth = 256
 
-// grow returns the last context plus what was appended since, or nil if that is not all
+// grow returns the last context plus the entries appended since, or nil if that is not all
 // there is to it. It reports whether the context may be remembered.
 func (s *Session) grow(ctx context.Context, key contextKey, last *sharedContext) (c *sharedContext, keep bool, err error) {
 	if last.key.unpaired != key.unpaired || !last.mayGrow {
@@ -82,7 +82,7 @@ func (s *Session) nodesSince(ctx context.Context, leaf string, last *sharedConte
 	return nil, nil
 }
 
-// contextTail is what was appended since a context was built.
+// contextTail has the entries that were appended since a context was built.
 type contextTail struct {
 	Context
 	reported bool // Tokens and Uncounted are of the whole context, not only of the tail

@@ -33,7 +33,7 @@ const (
 type kindRow struct {
 	name  EntryType
 	older EntryType // an older name, which is read but never written
-	verb  string    // what an append of one does, for its errors; "" is "append"
+	verb  string    // for errors of an append of one; "" is "append"
 
 	// The payload, which is nil for entries that have none.
 	union[Entry]
@@ -41,13 +41,13 @@ type kindRow struct {
 	said   bool // it is a message, or a summary that replaces messages
 	remark bool // it is about the session, and not part of the conversation
 	listed bool // the tree keeps a list of such entries
-	adds   bool // at the end of a path, it does not change the context of what comes before: see grow
+	adds   bool // at the end of a path, it does not change the context of the entries before it: see grow
 
-	// reachesBack: it decides how far back the context goes, or brings back what is before
+	// reachesBack: it decides how far back the context goes, or brings back entries before
 	// that. A reader of only the end of a log must look at these entries.
 	reachesBack bool
 
-	// inLog: whether it may be written depends on what comes before it in the log. Its
+	// inLog: whether it may be written depends on the lines before it in the log. Its
 	// payload then is a logChecker.
 	inLog inLogRule
 
@@ -60,7 +60,7 @@ type kindRow struct {
 
 	// refs visits the ids of other entries in it, except the parent's.
 	refs func(*Entry, func(ref, *string))
-	// target is what it acts on, if that must be on its path.
+	// target says which entries it may act on, if they must be on its path.
 	target *targetRule
 }
 
@@ -68,13 +68,13 @@ type kindRow struct {
 type ref uint8
 
 const (
-	refTarget    ref = iota // what it acts on
-	refPicked               // what it brings along
+	refTarget    ref = iota // the entry that it acts on
+	refPicked               // an entry that it brings along
 	refFirstKept            // where it begins to keep entries
 	refFrom                 // the end of the branch that it comes from
 )
 
-// targetRule says what an entry can act on.
+// targetRule says which entries another one can act on.
 type targetRule struct {
 	kinds []kind
 	words string // the same for people

@@ -126,7 +126,7 @@ func cutIn(path []Entry, compaction string) int {
 
 // overview counts what of a path is not in its context.
 type overview struct {
-	cut      int // how many entries come before what the compaction in force keeps
+	cut      int // how many entries come before those that the compaction in force keeps
 	reverted map[string]bool
 
 	summarised, superseded, takenBack, neverSent int

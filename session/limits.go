@@ -130,7 +130,7 @@ func (s *Session) weighAndCheck(ctx context.Context, more, limit int64) error {
 			return err
 		}
 		if line.Next > s.tree.end {
-			break // what others appended since is a conflict first
+			break // lines that others appended since are a conflict first
 		}
 		s.weight.bytes += int64(len(line.Data)) + 1 + externalOf(line.Data)
 		s.weight.upTo = line.Next

@@ -36,7 +36,7 @@ func IsPrompt(e *Entry) bool {
 	return e.Message != nil && e.Message.Role == RoleSystem && e.Message.Metadata[MetaType] == PromptType
 }
 
-// Link is what a session says about its place in a chain.
+// Link is the position of a session in a chain, according to itself.
 type Link struct {
 	ID          string
 	Continues   string // the session that it continues, or ""
@@ -111,7 +111,7 @@ type joined struct {
 	runs []run
 }
 
-// follow notes what a link follows.
+// follow notes which session a link follows.
 func (j *joiner) follow(l *Link) {
 	if _, there := j.byID[l.ContinuedTo]; !there && l.ContinuedTo != "" && j.namedBy[l.ContinuedTo] == "" {
 		j.namedBy[l.ContinuedTo] = l.ID
@@ -247,7 +247,7 @@ func (j *joiner) isBroken(l *Link) bool {
 	return false
 }
 
-// finish puts a chain's runs in order and lists what is missing between them.
+// finish puts a chain's runs in order and lists the sessions that are missing between them.
 func (j *joiner) finish(c *joined) {
 	slices.SortStableFunc(c.runs, func(a, b run) int {
 		return cmp.Or(cmp.Compare(btoi(a[0].ID != c.ID), btoi(b[0].ID != c.ID)), cmp.Compare(a[0].Index, b[0].Index),

@@ -68,7 +68,7 @@ type finder struct {
 }
 
 // follow reads a session and all that it and the others name. Of those one that
-// cannot be read is as good as missing: it costs what is in it and no more.
+// cannot be read is as good as missing: its content is lost and nothing else.
 func (f *finder) follow(wanted string) error {
 	todo := []string{wanted}
 	for len(todo) > 0 {
@@ -153,7 +153,7 @@ func (f *finder) followAll() error {
 	return err
 }
 
-// ReadLink returns what a session of a store says about its place in a chain. A session that
+// ReadLink returns the link of a session of a store. A session that
 // cannot be opened (see Open) has no place in one.
 func ReadLink(ctx context.Context, st store.Store, name string) (l Link, err error) {
 	log, err := st.Open(ctx, name)
@@ -178,7 +178,7 @@ func readLink(ctx context.Context, st store.Store, log store.Log, name string) (
 // were added since are read.
 type linkCache struct {
 	mu    sync.Mutex // guards what follows, except end
-	link  Link       // what does not change
+	link  Link       // the members that do not change
 	now   continued  // up to end
 	known bool
 	end   atomic.Int64 // a store.Pos
@@ -244,7 +244,7 @@ func (l *Link) isAlone() bool {
 	return l.Continues == "" && l.ContinuedTo == "" && l.Original == "" && len(l.Replaced) == 0
 }
 
-// readOrigin returns what the beginning of a log says about its place in a chain.
+// readOrigin returns the part of a link that the beginning of a log has.
 func readOrigin(ctx context.Context, st store.Store, log store.Log, name string) (l Link, err error) {
 	l.ID = name
 	h, err := FindHeader(ctx, log)

@@ -97,7 +97,7 @@ func findHeaderLine(ctx context.Context, log store.Log) (*Header, store.Pos, err
 func (s *Session) inventHeader(t *tree) (*Header, error) {
 	if len(t.nodes) == 0 {
 		size := int64(t.end)
-		if stat, err := s.store.Stat(s.context(), s.name); err == nil { // what is torn is no line, but it is there
+		if stat, err := s.store.Stat(s.context(), s.name); err == nil { // a torn line is no line, but it takes space
 			size = max(size, stat.Size)
 		}
 		return nil, &Error{
@@ -152,7 +152,8 @@ func (s *Session) loadAll(ctx context.Context) (*tree, error) {
 	return t, nil
 }
 
-// nodeWeight is about how many bytes a node takes, with what is made of it to draw a tree.
+// nodeWeight is about how many bytes a node takes, with the values that are computed from it to
+// draw a tree.
 const nodeWeight = 512
 
 // loadWhole reads the whole log, if the tree does not have all of it yet. It is called with mu held

@@ -284,7 +284,7 @@ func (d *Directory) List() ([]SessionInfo, error) {
 	return infos, nil
 }
 
-// describe fills in what the log says.
+// describe fills in the members that are in the log.
 func (d *Directory) describe(st store.Store, info *SessionInfo) (err error) {
 	s, err := Open(d.context(), st, info.ID, &d.Options)
 	if err != nil {

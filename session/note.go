@@ -8,7 +8,7 @@ const metaNote = Reserved + "note"
 // NewNote returns the entry with a note that somebody left in a conversation of others: a program,
 // or a model that was asked to. It is no message of the user, and nothing waits for an answer to
 // it. Its text says so itself, because programs that know nothing of notes send a model the text:
-// every line is quoted, so that no line of it can pass for words of somebody else.
+// every line is quoted, so that no line of it can pass for words of another author.
 func NewNote(by, text string) Entry {
 	by = strings.Join(strings.Fields(by), " ")
 	if by == "" {

@@ -88,7 +88,7 @@ func memberName(f reflect.StructField) string {
 	return name
 }
 
-// kindName says what a member must be.
+// kindName names the JSON type that a member must have.
 func kindName(t reflect.Type) string {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()

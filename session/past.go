@@ -19,7 +19,7 @@ import (
 //	   stays                stays, because
 //	                        the cut splits its turn
 //
-// The context is: the system message, the user's message, the summary, and what was kept.
+// The context is: the system message, the user's message, the summary, and the kept entries.
 // Our compactions record where they are, so that a resume need not search:
 // see State. For other compactions we search once, by the first bytes of the lines, and
 // remember the result.
@@ -106,7 +106,7 @@ func (s *Session) readBefore(ctx context.Context, sel *selection) error {
 	return s.addPast(ctx, sel, past)
 }
 
-// recordedPast returns what the compaction in force recorded about the path before its cut.
+// recordedPast returns the entries before the cut that the compaction in force has recorded.
 // That holds unless something before the cut was reverted since. A list that would bring
 // in an entry twice is not believed.
 func (s *Session) recordedPast(sel *selection) ([]node, bool) {

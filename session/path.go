@@ -21,7 +21,7 @@ func (s *Session) Path(id string) iter.Seq2[Entry, error] {
 			yield(Entry{}, err)
 			return
 		}
-		want := id // each use of the iterator begins at what is the leaf then
+		want := id // each use of the iterator begins at the leaf of that moment
 		s.mu.RLock()
 		if want == "" {
 			want = s.tree.leaf

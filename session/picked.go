@@ -7,7 +7,7 @@ import (
 )
 
 // readPicked reads the messages that merges on the path bring. Messages that are on the
-// path, or that an earlier merge brought, are skipped: nothing is in a context twice.
+// path, or that an earlier merge has picked, are skipped: nothing is in a context twice.
 func (s *Session) readPicked(ctx context.Context, sel *selection) error {
 	var named []string
 	for _, e := range sel.entries {
@@ -67,7 +67,7 @@ func (s *Session) messagesAmong(ids []string) (map[string]bool, error) {
 	return messages, err
 }
 
-// alreadyThere returns which of the wanted entries are on the path, or were brought by a
+// alreadyThere returns which of the wanted entries are on the path, or were picked by a
 // merge before the first entry that counts, and why.
 func (s *Session) alreadyThere(ctx context.Context, sel *selection, wanted map[string]bool) (map[string]string, error) {
 	there := make(map[string]string)

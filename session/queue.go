@@ -147,8 +147,8 @@ type queueCache struct {
 	list []Queued
 }
 
-// Queued returns what is queued, on whatever branch, the oldest first. It reads the log
-// backwards, no further than it must, and after that only what is new.
+// Queued returns the queued messages, on whatever branch, the oldest first. It reads the log
+// backwards, no further than it must, and after that only new lines.
 func (s *Session) Queued() ([]Queued, error) {
 	q := &s.queue
 	q.mu.Lock()
@@ -191,7 +191,7 @@ func (s *Session) updateQueue(list []Queued, entries []*Entry) []Queued {
 		if e == nil {
 			continue
 		}
-		gone := e.Unqueued() // what was overtaken is not gone: the agent has not used it yet
+		gone := e.Unqueued() // an overtaken message is not gone: the agent has not used it yet
 		list = slices.DeleteFunc(list, func(q Queued) bool { return slices.Contains(gone, q.ID) })
 		if q, ok := e.Queued(); ok && (q.Session == s.name || q.Session == s.SessionOf(e.ID)) {
 			list = append(list, q)
@@ -200,7 +200,7 @@ func (s *Session) updateQueue(list []Queued, entries []*Entry) []Queued {
 	return list
 }
 
-// findQueued reads the entries that say what is queued, from the end of the log back to the
+// findQueued reads the entries of the queue, from the end of the log back to the
 // last prompt but one. An agent writes a prompt together with all that is queued, and the
 // note that a model is asked. Only what another program queues at that moment is missed, and
 // found with the next one.

@@ -30,7 +30,7 @@ func (s *Session) snapshot() ([]node, error) {
 	return nodes, err
 }
 
-// gapEntry is what is known of an entry that cannot be read.
+// gapEntry is an entry that cannot be read, with the members that are known.
 func gapEntry(nodes []node, at int) Entry {
 	e := Entry{Type: TypeGap, ID: nodes[at].id}
 	if parent := nodes[at].parent; parent != none && int(parent) < len(nodes) {

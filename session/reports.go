@@ -144,7 +144,7 @@ const noReport = -1
 
 // readReport takes the size from the last response whose provider reported how large
 // the context was, and still is up to there. It returns the index of the response, or
-// noReport. A response that a merge brought from another branch was asked for
+// noReport. A response that a merge has picked from another branch was asked for
 // elsewhere.
 func (c *Context) readReport(unlike []span) int {
 	depth := depths(unlike, len(c.Entries))
@@ -200,7 +200,7 @@ func (c *Context) beginOf(e *Entry, index int) int {
 	return index
 }
 
-// countAfter adds what was recorded with the messages after a report.
+// countAfter adds the sizes that were recorded with the messages after a report.
 func (c *Context) countAfter(report int) {
 	for i := report + 1; i < len(c.Entries); i++ {
 		if m := c.Entries[i].Message; m != nil && m.Tokens != nil {

@@ -2,7 +2,7 @@ package session
 
 import "slices"
 
-// reverts is what is taken back on a path. It is fed the reverts of the path from the leaf
+// reverts are the reverted entries of a path. It is fed the reverts of the path from the leaf
 // to the root, because a revert counts unless a later one takes it back:
 //
 //	edit E ── revert R1 of E ── revert R2 of R1     R2 counts, so R1 does not, so E does

@@ -114,7 +114,7 @@ type core struct {
 
 	mu     sync.RWMutex // guards what follows; released before an append is synced
 	tree   *tree
-	apart  bool  // the leaf is not the log's because an append met a conflict: see ConflictError
+	apart  bool  // the leaf is not the log's because an append had a conflict: see ConflictError
 	batch  batch // the append in progress
 	failed error // why nothing more can be appended, or nil
 	closed bool

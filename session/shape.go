@@ -168,7 +168,7 @@ func (t *Shape) Entries(numbers []int32) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		nodes, err := t.some("read", numbers)
 		if err == nil {
-			err = t.s.checkCurrent() // the cache may have what was removed
+			err = t.s.checkCurrent() // the cache may have removed entries
 		}
 		if err != nil {
 			yield(Entry{}, err)

@@ -9,7 +9,7 @@ import (
 	"github.com/coppice-dev/coppice/store"
 )
 
-// findState finds what was in force before the first entry that counts, unless the
+// findState finds the state before the first entry that counts, unless the
 // compaction recorded it.
 func (s *Session) findState(ctx context.Context, sel *selection) error {
 	if sel.compaction != nil && sel.compaction.Compaction.State != nil {
@@ -117,7 +117,7 @@ func namesModel(line []byte) bool {
 	return bytes.Contains(line, []byte(`"model"`))
 }
 
-// beforeText is what follows the role in nearly all lines, as we write them.
+// beforeText follows the role in nearly all lines, as we write them.
 var beforeText = []byte(`,"content":[{"type":"text","text":{"content":"`)
 
 // update applies an entry to the state.

@@ -38,7 +38,7 @@ const (
 // If the goal is the context, loadTail passes the lines of the leaf's path to onPath, the
 // last one first.
 //
-// What it learns, from the last line towards the first:
+// What it finds, from the last line towards the first:
 //
 //	the last line                 it is the leaf or, if it moves the leaf, its parent is
 //	a line on the leaf's path     part of the context; the path goes on at its parent
@@ -100,7 +100,7 @@ type tailScan struct {
 
 	chain    *chainLog       // of several sessions, or nil
 	marker   *headLine       // the last line that was seen, if it is a marker: it follows the next one
-	onMarker bool            // the path goes on at what the marker follows
+	onMarker bool            // the path goes on at the entry that the marker follows
 	crossed  bool            // the last line that was seen is the last one of an earlier session
 	copies   map[string]bool // of which the originals were not seen yet
 }
@@ -160,7 +160,7 @@ func (s *tailScan) add(line store.Line) (stop bool, err error) {
 	return false, err
 }
 
-// look learns from a line of a chain whether it is a marker, or what a later session has a copy of.
+// look notes whether a line of a chain is a marker, or an entry of which a later session has a copy.
 func (s *tailScan) look(head *headLine) error {
 	if s.copies[head.id] && head.kind == kindOther {
 		return errNeedAll // the copy may have a type that we know: see Rewritten
@@ -196,7 +196,7 @@ func (s *tailScan) cross(before *headLine) error {
 	return nil
 }
 
-// addHead records what the first bytes of a line say.
+// addHead records the first bytes of a line.
 func (s *tailScan) addHead(line store.Line, h rawjson.Head) *headLine {
 	head := headLine{isRoot: len(h.Parent) == 0, kind: kindOfType(h.Type), pos: line.Pos, next: line.Next}
 	if last := s.heads.last; last != nil && last.parent == string(h.ID) {
@@ -252,7 +252,7 @@ func (s *tailScan) checkMove(head *headLine) error {
 // believe its last line. Stores read that much in one go anyway.
 const checkedBytes = 16 << 10
 
-// begin learns the leaf from the last line.
+// begin finds the leaf in the last line.
 func (s *tailScan) begin(last *headLine) {
 	s.leaf = last.id
 	if last.kind == kindLeaf {
@@ -344,7 +344,7 @@ func (s *tailScan) control(head *headLine, data []byte) error {
 	return nil
 }
 
-// tree builds a tree from what was read.
+// tree builds a tree from the lines that were read.
 func (s *tailScan) tree(end store.Pos) (*tree, error) {
 	if s.header == nil && !s.done || s.marker != nil {
 		return nil, errNeedAll // the log has no header, or nothing comes before a marker

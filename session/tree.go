@@ -92,7 +92,7 @@ type tree struct {
 
 	visited  pathMarks
 	revision int    // how often a gap was filled, a parent turned up late or a line was damaged: see pasts
-	kept     []node // if the tree is extentContext: what the compaction in force keeps from before the part that was read
+	kept     []node // if the tree is extentContext: entries that the compaction in force keeps, before the part that was read
 }
 
 // counts is how many entries of each sort a tree has. If there are none, no path need be
@@ -109,7 +109,7 @@ type repeat struct {
 }
 
 // pendingParent is an entry whose parent had not been read yet. If guess is set, its line does
-// not say what the parent is, and parent is the last entry before the line.
+// not name the parent, and parent is the last entry before the line.
 type pendingParent struct {
 	child  int32
 	parent string
@@ -179,7 +179,7 @@ func readTree(ctx context.Context, log store.Log, end store.Pos, detail headDeta
 	return t, nil
 }
 
-// complete connects the tree of what was read, up to a position.
+// complete connects the tree of the lines that were read, up to a position.
 func (t *tree) complete(ctx context.Context, log store.Log, end store.Pos) error {
 	if slices.ContainsFunc(t.pending, t.isDangling) {
 		if err := t.findDamage(ctx, log, end); err != nil {
@@ -334,7 +334,7 @@ func (t *tree) addEntry(h headLine) {
 		return // a repeated line must neither move the leaf back nor hide the first
 	}
 	if kinds[h.kind].reachesBack && t.extent == extentContext {
-		t.extent = extentEnd // the context may now reach further back than what was read
+		t.extent = extentEnd // the context may now reach further back than the lines that were read
 	}
 	if h.kind == kindLeaf {
 		t.logLeaf = h.parent
@@ -446,7 +446,7 @@ func (t *tree) addDamage(line store.Line) {
 	gap.kind = kindGap
 	gap.attached = t.inBeginning
 	if _, known := t.at(gap.parent); gap.attached || !h.HasParent || !gap.isRoot && !known {
-		gap.isRoot = last == none // its parent is most likely what comes before it
+		gap.isRoot = last == none // its parent is most likely the entry before it
 		if !gap.isRoot {
 			gap.parent, gap.guessedParent = t.nodes[last].id, true
 		}

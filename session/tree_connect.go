@@ -5,8 +5,9 @@ import "fmt"
 // guess is an entry or gap whose parent has to be guessed: see LikelyParents.
 type guess struct{ at, after int32 }
 
-// connect finds the parents that came later, makes gaps for those that never came, cuts cycles,
-// and guesses what no line says. Afterwards every entry that was read can be reached from a root.
+// connect finds the parents that came later, makes gaps for those that never came, cuts cycles, and
+// guesses the parents that no line names. Afterwards every entry that was read can be reached from
+// a root.
 func (t *tree) connect() {
 	if len(t.pending) > 0 {
 		t.visited = pathMarks{}
@@ -112,17 +113,17 @@ func (t *tree) cutCycles() {
 	if len(t.pending) == 0 {
 		return
 	}
-	met := make([]int32, len(t.nodes)) // the number of the walk that met a node, or zero
+	visited := make([]int32, len(t.nodes)) // the number of the walk that visited a node, or zero
 	late := make(map[int32]bool)
 	for _, p := range t.pending {
 		late[p.child] = true
 	}
 	for n, p := range t.pending {
 		walk, at := int32(n)+1, p.child
-		for ; at != none && met[at] == 0; at = t.nodes[at].parent {
-			met[at] = walk
+		for ; at != none && visited[at] == 0; at = t.nodes[at].parent {
+			visited[at] = walk
 		}
-		if at == none || met[at] != walk {
+		if at == none || visited[at] != walk {
 			continue // it ended at a root, or where an earlier walk has been
 		}
 		cut, guessed := none, none
@@ -134,7 +135,7 @@ func (t *tree) cutCycles() {
 				guessed = max(guessed, i)
 			}
 		}
-		if guessed != none { // what was read counts, not what was guessed
+		if guessed != none { // a parent that was read counts more than a guess
 			t.nodes[guessed].parent = none
 			continue
 		}
@@ -144,11 +145,11 @@ func (t *tree) cutCycles() {
 	}
 }
 
-// addGap adds a node for a missing entry, and returns what the entry most likely followed. If
-// there is a damaged line before the child, that line was probably the entry, and what came
-// before the line came before the entry. If there is none, nothing is left of the entry's line:
+// addGap adds a node for a missing entry, and returns the entry that it most likely
+// followed. If there is a damaged line before the child, that line was probably the entry, and its
+// parent the entry before the line. If there is none, nothing is left of the entry's line:
 // it was lost together with its neighbours, or it is part of a line that seems to be another
-// entry. Then it follows what comes before its child. So damage never hides what comes before it.
+// entry. Then it follows the entry before its child. So damage never hides earlier entries.
 func (t *tree) addGap(p pendingParent) (at, after int32) {
 	child := t.nodes[p.child]
 	after, pos := t.lineBefore(p.child), child.pos

@@ -22,7 +22,7 @@ import (
 //	})
 //
 // Whatever fn reads from the session or from tx is still true when its entries are written.
-// If another writer was faster, in this process or another, Update reads what it wrote and
+// If another writer was faster, in this process or another, Update reads its entries and
 // calls fn again with a new Tx. So fn may run several times. It must change only tx and
 // variables that it assigns on every run, and must not write to the session in any other
 // way. An error from fn is also checked against the latest state: if others have written,
@@ -47,7 +47,7 @@ type Tx struct {
 	leaf    string    // after the entries so far
 	own     string    // the leaf of the session when the Tx was begun
 	logLeaf string    // that of its log
-	end     store.Pos // what it had read
+	end     store.Pos // up to here it had read the log
 
 	w       writing
 	origins []origin // of the entries of w
@@ -209,7 +209,7 @@ func (s *Session) last(op string, fn func(tx *Tx)) (leaf string, err error) {
 	return leaf, nil
 }
 
-// tryUpdate calls fn and writes what it says, until nothing comes in between.
+// tryUpdate calls fn and writes its entries, until no other writer comes in between.
 func (s *Session) tryUpdate(op string, again bool, fn func(tx *Tx) error, blobs *heldBlobs) (func() error, error) {
 	if again {
 		if err := s.updating.LockContext(s.context()); err != nil {
@@ -237,7 +237,7 @@ func (s *Session) tryUpdate(op string, again bool, fn func(tx *Tx) error, blobs 
 	}
 }
 
-// mayTryAgain reads what others wrote since a Tx was begun. If there is nothing, the error
+// mayTryAgain reads the entries that others wrote since a Tx was begun. If there is nothing, the error
 // with which it ended is final.
 func (s *Session) mayTryAgain(tx *Tx, err error, n int) error {
 	ctx := s.context()

@@ -104,7 +104,7 @@ func checkForm(e *Entry, odd bool) error {
 	return nil
 }
 
-// checkMarker refuses a marker: what comes before it in a continuation counts as copied.
+// checkMarker refuses a marker: the entries before it in a continuation count as copies.
 func checkMarker(e *Entry) error {
 	if e.Continues == nil {
 		return nil

@@ -49,7 +49,7 @@ func (w *writing) isCheckedInLog(i int) bool {
 }
 
 // checkInLog makes sure that a compaction does not separate a tool call from its result, and
-// records in its State what is in force, so that a resume need not search for it. Readers
+// records the state in force, so that a resume need not search for it. Readers
 // trust the State, so callers may not set it.
 func (*CompactionEntry) checkInLog(ctx context.Context, s *Session, w *writing, i int) error {
 	base, before := w.pathTo(w.parentOf(i, w.checkedLeaf))

@@ -10,7 +10,7 @@ import (
 	"github.com/coppice-dev/coppice/store"
 )
 
-// Adopt makes a store know what was taken out of another one, and takes it out of the store,
+// Adopt lists in a store the secrets that were taken out of another one, and takes them out of the store,
 // too: of its sessions, their copies and blobs. If it knew everything already, the receipt is
 // nil. If Adopt or the machine fails, Finish does the rest. Of the options, Progress and
 // DropDerived count.

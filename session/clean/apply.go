@@ -51,7 +51,7 @@ type Left struct {
 //   - The index goes first, so that an interrupted sweep leaves none with a secret.
 //   - The list of digests comes before the first change: from then on nothing comes back.
 //   - The note of what is pending is written before the first change and removed after the last,
-//     so that a later run finishes what a crash interrupted.
+//     so that a later run finishes the changes that a crash interrupted.
 //   - New blobs come before the lines that name them, and old blobs go only after no line does.
 //   - The index goes once more before the note does, because a reader may have built one from a
 //     log that still had the secret.
@@ -215,7 +215,7 @@ func isOurs(p store.Part) bool {
 	return p.Kind == store.PartNote && (p.Name == store.PendingNote || p.Name == store.RedactedNote)
 }
 
-// replaceKnown replaces what was found elsewhere. It does not use the rules, because a
+// replaceKnown replaces secrets that were found elsewhere. It does not use the rules, because a
 // file of another part of the program may contain secrets that it needs.
 func replaceKnown(s *redact.Scanner, data []byte) []byte {
 	var out []byte

@@ -6,7 +6,7 @@
 //
 //	session.Open(ctx, st, "0197…", &session.Options{Clean: clean.Append})
 //
-// Cleaning a store takes two steps, so that a person can look at what was found before
+// Cleaning a store takes two steps, so that a person can look at the findings before
 // anything is lost for good:
 //
 //	sweep, err := clean.Look(ctx, st, "0197…")
@@ -90,7 +90,7 @@ var structure = sync.OnceValue(func() *regexp.Regexp {
 // cleaner cleans the lines and the blobs of a session.
 type cleaner struct {
 	scan *redact.Scanner // for what Coppice wrote
-	raw  *redact.Scanner // for what others wrote, where nothing may move because entries refer to positions
+	raw  *redact.Scanner // for lines of other programs, in which nothing may move because entries refer to positions
 
 	listed func(data []byte) // if not nil, it gets everything that is searched
 }
@@ -120,7 +120,7 @@ func (c *cleaner) line(line []byte) ([]byte, []redact.Finding, error) {
 	return unsigned(out, found), append(found, kept...), nil
 }
 
-// thoughtPath matches the path of what a model thought.
+// thoughtPath matches the path of the thinking of a model.
 var thoughtPath = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^message\.content\[(\d+)\]\.thinking\.content$`) })
 
 // unsigned takes the signatures off the thoughts in which something was found. A provider
@@ -152,14 +152,14 @@ func unsigned(line []byte, found []redact.Finding) []byte {
 	return line
 }
 
-// The paths, in an entry of type CustomImport, of what was kept of the source: in
+// The paths, in an entry of type CustomImport, of the kept parts of the source: in
 // base64, or as the name of a blob.
 const (
 	keptPath     = "custom.data.data"
 	keptBlobPath = "custom.data.blob"
 )
 
-// sourceIn returns a name for what a line keeps of an import's source, if something was
+// sourceIn returns a name for the part of an import's source that a line keeps, if something was
 // found in it. The same name means the same bytes: sessions that were imported from one
 // file each have a copy.
 func sourceIn(line []byte, found []redact.Finding) store.Ref {

@@ -20,7 +20,7 @@ func isPacked(data []byte) bool { return bytes.HasPrefix(data, magic) }
 
 // packed takes the secrets out of bytes that an import kept, which are compressed with
 // zstd, and compresses them again. It returns the SHA-256 of the bytes before compression,
-// too. If there are no secrets, it returns what it was given. Nothing in them moves: see
+// too. If there are no secrets, it returns the data unchanged. Nothing in them moves: see
 // redact.Scanner.SameLength.
 func (c *cleaner) packed(data []byte) (out []byte, sum string, found []redact.Finding, err error) {
 	plain, err := unpack(data)

@@ -9,7 +9,7 @@ import (
 )
 
 // Door is a store for programs that write lines of their own, such as those on other machines:
-// nothing comes in that was taken out of the store before. It refuses and does not clean, because
+// no secret comes back in that was taken out of the store before. It refuses and does not clean, because
 // such a program counts on its lines being there as it wrote them. One that uses sessions cleans
 // them itself: see session.Options.Clean.
 //
@@ -32,7 +32,7 @@ type unchecked interface {
 // NewDoor returns the door of a store.
 func NewDoor(st store.Store) *Door { return &Door{st, st} }
 
-// check returns an error if some data has what was taken out of the store.
+// check returns an error if some data has a secret that was taken out of the store.
 func (d *Door) check(ctx context.Context, op, name string, data ...[]byte) error {
 	g, err := LoadGuard(ctx, d.st)
 	if err != nil {

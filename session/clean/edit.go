@@ -21,7 +21,7 @@ type editor struct {
 	known map[store.Ref]*blob
 }
 
-// blob is what a blob becomes.
+// blob is the new form of a blob.
 type blob struct {
 	found []redact.Finding // none means that it stays as it is
 	ref   store.Ref        // its new name
@@ -33,7 +33,7 @@ func newEditor(s *redact.Scanner, blobs store.Blobs, write bool) *editor {
 	return &editor{cleaner: newCleaner(s), blobs: blobs, write: write, known: make(map[store.Ref]*blob)}
 }
 
-// edited is what a line becomes.
+// edited is the new form of a line.
 type edited struct {
 	line    []byte
 	entry   string // its id
@@ -97,7 +97,7 @@ func refsIn(line []byte) []reference {
 	return refs
 }
 
-// blob works out what a blob becomes. If it is missing, damaged or not text, it stays
+// blob computes the new form of a blob. If it is missing, damaged or not text, it stays
 // as it is.
 func (ed *editor) blob(ctx context.Context, ref store.Ref) (*blob, error) {
 	if b, ok := ed.known[ref]; ok {

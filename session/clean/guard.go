@@ -20,7 +20,7 @@ import (
 	"github.com/coppice-dev/coppice/store"
 )
 
-// Guard keeps what was taken out of a store from coming back, for example with the next
+// Guard keeps secrets that were taken out of a store from coming back, for example with the next
 // import of a source that still has it. It knows the secrets only by their digests,
 // which Apply leaves in the store. The zero value, and nil, know none. All methods may
 // be called concurrently.
@@ -60,7 +60,7 @@ type list struct {
 	Others []list `json:"others,omitempty"`
 }
 
-// digest is what is known about a secret.
+// digest is the listed form of a secret.
 type digest struct {
 	Kind   string `json:"kind"`
 	Length int    `json:"length"`
@@ -70,7 +70,7 @@ type digest struct {
 	Sum    uint64 `json:"sum,omitempty"` // of a long secret: see sums
 }
 
-// shape is what is compared before a digest is computed.
+// shape is compared with a text before a digest is computed.
 type shape struct {
 	length int
 	sum    uint64 // 0 if the secret is short
@@ -86,8 +86,8 @@ func LoadGuard(ctx context.Context, st store.Store) (*Guard, error) {
 	return newGuard(l), nil
 }
 
-// Recheck takes out of sessions what was taken out of their store since a guard was loaded:
-// another writer may have brought it back meanwhile. Nothing happens if the guard
+// Recheck takes the secrets out of sessions that were taken out of their store since a guard was loaded:
+// another writer may have written them again meanwhile. Nothing happens if the guard
 // knows everything.
 func (g *Guard) Recheck(ctx context.Context, st store.Store, o Options) error {
 	now, err := LoadGuard(ctx, st)
@@ -289,7 +289,7 @@ func (g *Guard) findOwn(data []byte) (f listed) {
 		}
 	}
 	g.scan(redact.Uncoloured(data), add)
-	if bytes.IndexByte(data, '\\') >= 0 { // escaped strings differ from what they mean
+	if bytes.IndexByte(data, '\\') >= 0 { // escaped strings differ from their values
 		eachValue(data, func(value []byte) {
 			// If it is not JSON, it has no strings.
 			_ = redact.AllStrings(value, func(text []byte) { g.scan(redact.Uncoloured(text), add) })
@@ -323,7 +323,7 @@ func (g *Guard) scanStream(from io.Reader, size int64, found func(kind, secret s
 	})
 }
 
-// listed is what a guard has found.
+// listed are the findings of a guard.
 type listed struct {
 	known []redact.Known // to be found by value
 	words []redact.Known // to be found by rules only
@@ -353,7 +353,7 @@ func eachValue(data []byte, each func(value []byte)) {
 }
 
 // Has reports whether a line, or the content of a blob, has something that was taken out
-// before. It also looks into what an import has kept of its source.
+// before. It also looks into the parts of its source that an import has kept.
 func (g *Guard) Has(data []byte) (bool, error) {
 	if g == nil {
 		return false, nil
@@ -372,7 +372,7 @@ func (g *Guard) Has(data []byte) (bool, error) {
 	return err == nil && !g.find(plain).empty(), err
 }
 
-// Raw takes out what was taken out before, from JSON, lines of JSON, or text. Nothing
+// Raw takes out the listed secrets, from JSON, lines of JSON, or text. Nothing
 // in it moves: see redact.Scanner.SameLength. The given bytes do not change.
 func (g *Guard) Raw(data []byte) []byte {
 	found := g.find(data)
@@ -393,14 +393,14 @@ func (g *Guard) JSON(value []byte) []byte {
 	return out
 }
 
-// Append takes out of an entry what was taken out before. It is a function for
+// Append takes the listed secrets out of an entry. It is a function for
 // session.Options.Clean.
 func (g *Guard) Append(e *session.Entry) error {
 	_, err := g.Entry(e)
 	return err
 }
 
-// Entry is Append that returns what it found: see the function Entry.
+// Entry is Append that returns the findings: see the function Entry.
 func (g *Guard) Entry(e *session.Entry) ([]redact.Finding, error) {
 	if g == nil {
 		return nil, nil

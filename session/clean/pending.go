@@ -10,7 +10,7 @@ import (
 	"github.com/coppice-dev/coppice/store"
 )
 
-// pending is the note of what a sweep is doing, store.PendingNote. It exists from before
+// pending is the note of the changes of a sweep, store.PendingNote. It exists from before
 // the first change until after the last, so that whatever a crash interrupts is finished
 // later: see Finish.
 type pending struct {
@@ -29,7 +29,7 @@ func (p *pending) add(ref store.Ref) {
 	}
 }
 
-// readPending returns what an interrupted Apply still has to do.
+// readPending returns the changes that an interrupted Apply still has to make.
 func (s *Sweep) readPending(ctx context.Context) (p pending, err error) {
 	found, err := readPending(ctx, s.store)
 	if s.begun = found != nil; s.begun {
@@ -54,7 +54,8 @@ func readPending(ctx context.Context, st store.Store) (*pending, error) {
 	return p, nil
 }
 
-// notePending notes what is about to be done, together with what was not finished before.
+// notePending notes the changes that are about to be made, together with those that were not
+// finished before.
 func (s *Sweep) notePending(ctx context.Context) error {
 	if s.pending.All = s.pending.All || len(s.opts.Sessions) == 0; s.pending.All {
 		s.pending.Sessions = nil
@@ -90,7 +91,7 @@ func Unfinished(ctx context.Context, st store.Store) (bool, error) {
 	return p != nil, err
 }
 
-// Finish does what an interrupted sweep still has to do. It takes out what that sweep
+// Finish makes the changes that an interrupted sweep still has to make. It takes out what that sweep
 // had found, and nothing else. The options Sessions and Listed are ignored. The receipt
 // is nil if there was nothing to do.
 func Finish(ctx context.Context, st store.Store, o Options) (*Receipt, error) {

@@ -66,7 +66,7 @@ func (r *Receipt) left(place, session, why string) {
 	r.Left = append(r.Left, Left{Path: place, Session: session, Why: why})
 }
 
-// removeTemp deletes what an interrupted writer left behind.
+// removeTemp deletes the files that an interrupted writer left behind.
 func (s *Sweep) removeTemp(ctx context.Context, p store.Part, r *Receipt) error {
 	err := s.store.Parts().Remove(ctx, p)
 	switch {
@@ -117,7 +117,7 @@ func (s *Sweep) searchPart(ctx context.Context, p store.Part, values *redact.Sca
 	}
 	defer func() { err = errors.Join(err, from.Close()) }()
 	head := bufio.NewReader(from)
-	begin, _ := head.Peek(len(magic)) // what is shorter is not compressed
+	begin, _ := head.Peek(len(magic)) // a shorter file is not compressed
 	kinds = make(map[string]bool)
 	var plain io.Reader = head
 	packed := isPacked(begin) || bytes.HasPrefix(begin, []byte(gzipMagic))
@@ -129,7 +129,7 @@ func (s *Sweep) searchPart(ctx context.Context, p store.Part, values *redact.Sca
 		}
 		defer dec.Close()
 		plain = dec
-	case packed: // a copy that somebody made by hand
+	case packed: // a copy that a person made by hand
 		if plain, err = gzip.NewReader(head); err != nil {
 			return kinds, nil // it only begins like one
 		}
@@ -142,7 +142,7 @@ func (s *Sweep) searchPart(ctx context.Context, p store.Part, values *redact.Sca
 	return kinds, nil
 }
 
-// keptIn searches what the lines of logs keep of a source, compressed and in base64.
+// keptIn searches the parts of a source that the lines of logs keep, compressed and in base64.
 type keptIn struct {
 	values *redact.Scanner
 	kinds  map[string]bool

@@ -28,7 +28,7 @@ type Secret struct {
 	Preview string    `json:"preview"`
 	Blob    store.Ref `json:"blob,omitempty"` // the blob that has it
 	File    string    `json:"file,omitempty"` // the copy of the session that has it: see store.Parts
-	// Kept means that it is in what an import kept of its source.
+	// Kept means that it is in the part of its source that an import kept.
 	Kept bool `json:"kept,omitempty"`
 	// Also is how many other places refer to Blob, or have the same kept source. The
 	// secrets in it are listed once, at the first place that leads to it.
@@ -40,7 +40,7 @@ type Secret struct {
 	start int       // in the string
 }
 
-// Sweep is what was found in a store.
+// Sweep has the secrets that were found in a store.
 type Sweep struct {
 	Secrets []Secret
 	// Unread are the places that could not be searched.
@@ -48,12 +48,12 @@ type Sweep struct {
 
 	store   store.Store
 	names   []string
-	secrets map[redact.Known]bool // what was found, and whether it is a plain word
+	secrets map[redact.Known]bool // the secrets that were found, and whether each is a plain word
 	same    map[uint64]uint64     // the number of each spelling, and that of its secret
 	kept    map[uint64]bool       // the numbers of secrets that stay
 	logs    map[string]bool       // those that must change
 	copies  []store.Part          // the same
-	pending pending               // what a crash must not make us forget
+	pending pending               // changes that must be finished even after a crash
 	begun   bool                  // an earlier sweep was interrupted, and pending is its note
 	// unsettled means that Apply could not determine whether something refers to the blobs
 	// in pending.
@@ -66,14 +66,14 @@ type Sweep struct {
 	opts   Options
 }
 
-// Options adjusts what is searched. The zero value means all sessions, including
+// Options adjusts the search. The zero value means all sessions, including
 // removed ones.
 type Options struct {
 	// Sessions are those that are looked at. Default: all.
 	Sessions []string
-	// Listed skips the rules: it searches only for what was taken out of this store before.
+	// Listed skips the rules: it searches only for the secrets that were taken out of this store before.
 	Listed bool
-	// Value, if set, is what is searched for, in every spelling, instead of what the rules
+	// Value, if set, is searched for, in every spelling, instead of secrets that the rules
 	// find. Apply keeps it from coming back even if it was found nowhere.
 	Value string
 	// Keep are the IDs of secrets that stay where they are, as an earlier Look has given them.
@@ -81,7 +81,7 @@ type Options struct {
 	Keep []string
 	// Progress, if set, is called with how far looking, and later applying, has come.
 	Progress func(doing string, done, total int64)
-	// DropDerived, if set, deletes what was made from the logs and repeats what they say:
+	// DropDerived, if set, deletes files that were made from the logs and repeat their content:
 	// an index. Apply calls it twice. First before anything changes, so that an interrupted
 	// sweep leaves no index with a secret; and again after the last change, because other
 	// processes keep reading and may have indexed a log just before it was rewritten.
@@ -166,7 +166,7 @@ func (s *Sweep) locate(ctx context.Context, copies []store.Part) (err error) {
 	return nil
 }
 
-// collect learns the secrets: those that the rules find, and those that were taken out
+// collect lists the secrets: those that the rules find, and those that were taken out
 // before and are back.
 func (s *Sweep) collect(ctx context.Context, copies []store.Part) error {
 	if s.opts.Value != "" {

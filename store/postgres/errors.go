@@ -27,8 +27,9 @@ const (
 	lost                   // it may have done it, or not
 )
 
-// classify returns what an error means for the statement. Servers go away, for a restart or because another takes
-// over; transactions get into each other's way: none of it is a reason to bother the caller.
+// classify returns what an error means for the statement. Servers go away, for a restart or because
+// another takes over; transactions get into each other's way: none of it is a reason to bother the
+// caller.
 func classify(err error) verdict {
 	if err == nil {
 		return final
