@@ -111,7 +111,7 @@ func (w *writer) addSilent(s *state, n int64, rec *record) error {
 
 // attach adds an entry to the tree, under its parent, and moves the leaf. It returns the
 // entry's number, or -1 if the entry exists already and does not count. A parent that is not
-// there yet is found by settleOrphans.
+// there yet is found by resolveOrphans.
 func (w *writer) attach(s *state, rec *record) (int64, error) {
 	line := s.next
 	parent, isOrphan, err := w.parentOf(s, rec)
@@ -215,7 +215,7 @@ func (w *writer) parentOf(s *state, rec *record) (n int64, isOrphan bool, err er
 			return -1, true, nil
 		}
 	}
-	// It does not say, or what it says cannot be believed: most likely the line before it.
+	// It names none, or one that cannot be right: most likely it is the line before.
 	n, rec.parent, err = w.lastNamed(s, s.next, rec.id)
 	rec.isRoot = n < 0
 	rec.placed = n >= 0

@@ -37,7 +37,7 @@ const (
 // no marks is then found within ten minutes, or by Sweep.
 //
 // Logs that cannot be read are listed in the report and do not stop the others.
-// When ctx is done, CatchUp returns its error; what was read until then stays.
+// When ctx is done, CatchUp returns its error; the index keeps the lines that were read until then.
 func (ix *Index) CatchUp(ctx context.Context, progress func(done, total int64)) (Report, error) {
 	return ix.catchUpInTurn(ctx, catchUpAll, progress)
 }
@@ -144,7 +144,7 @@ type known struct {
 	placed           bool
 	pos, head        int64
 	tailPos, tailSum int64
-	guessed          bool // what comes later may change what was read: see isGuessed
+	guessed          bool // later lines may change the meaning of those that were read: see isGuessed
 }
 
 // job is a log that has to be read.
@@ -365,7 +365,7 @@ func (w *writer) finish(s *state, c *chunk) error {
 	return w.updateTotals(s)
 }
 
-// batcher reads logs and sends what it read in batches.
+// batcher reads logs and sends their records in batches.
 type batcher struct {
 	ctx   context.Context
 	ix    *Index

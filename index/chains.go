@@ -294,7 +294,7 @@ func (w *writer) countOnce(rows map[string]*linkRow, c session.Linked) error {
 // findElsewhere finds the entries of a session that count in another one of its chain.
 //
 // Its own entries have greater ids than those of the sessions before, if ids rise, as most do; then
-// only what was copied is looked up. An entry is looked for in the nearest session first, which nearly
+// only copies are looked up. An entry is looked for in the nearest session first, which nearly
 // always has it; looking in all would make a chain's cost quadratic. It is not an EXISTS, because
 // SQLite would ignore the order there.
 func (w *writer) findElsewhere(r *linkRow, before []byte) (there elsewhere, err error) {
@@ -387,7 +387,7 @@ func (w *writer) sumUp(id int64, rows map[string]*linkRow, c session.Linked) err
 			}
 		}
 	}
-	if sum.billed > 0 { // what Usage counts: of each session the reports, or else what was recorded
+	if sum.billed > 0 { // as Usage counts: of each session the reports, or else the recorded sizes
 		sum.billed, sum.recorded = sum.tokens, 0
 	}
 	sum.describe()

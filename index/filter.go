@@ -163,7 +163,7 @@ type typedPath struct {
 func WithWholePaths(query string) string {
 	q, err := parseQuery(query, time.Now(), false)
 	if err != nil {
-		return query // whoever gets it says what is wrong
+		return query // parsing it will say what is wrong
 	}
 	for _, path := range slices.Backward(q.typed) {
 		if strings.Contains(path.whole, `"`) {

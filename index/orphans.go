@@ -177,13 +177,13 @@ func (w *writer) cutCircles(s *state, guesses []guess) error {
 		return err
 	}
 	above := func(run int) int { return sh.runOf(sh.runs[run].parent) } // -1 above a root
-	met := make([]int, len(sh.runs))                                    // the number of the walk that met a run, or zero
+	visited := make([]int, len(sh.runs))                                // the number of the walk that visited a run, or zero
 	for i, o := range s.orphans {
 		at := sh.runOf(o.n)
-		for ; at >= 0 && met[at] == 0; at = above(at) {
-			met[at] = i + 1
+		for ; at >= 0 && visited[at] == 0; at = above(at) {
+			visited[at] = i + 1
 		}
-		if at < 0 || met[at] != i+1 {
+		if at < 0 || visited[at] != i+1 {
 			continue // it ended at a root, or where an earlier walk has been
 		}
 		var circle []span // the entries of each run that are in it

@@ -41,7 +41,7 @@ func partsOf(ctx context.Context, blobs store.Blobs, e *session.Entry, maxText i
 			add(part{kind: KindNote, text: by + ": " + text})
 			break
 		}
-		messageParts(ctx, blobs, e.Message, func(p part) { // somebody has changed it
+		messageParts(ctx, blobs, e.Message, func(p part) { // a person has changed it
 			p.kind, p.role = KindNote, ""
 			add(p)
 		})
@@ -86,7 +86,7 @@ func shown(text string) string {
 	return strings.Join(parts, "\n")
 }
 
-// messageParts adds what was said as one part, what was thought as another, and
+// messageParts adds the text of a message as one part, its thinking as another, and
 // each call and each output by itself.
 func messageParts(ctx context.Context, blobs store.Blobs, m *session.MessageEntry, add func(part)) {
 	var said, thought []string

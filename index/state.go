@@ -161,7 +161,7 @@ func (w *writer) newSession() (int64, error) {
 func (s *state) describe() {
 	s.title = cmp.Or(s.given, s.first.Text)
 	s.sortTitle = foldTitle(s.title)
-	s.tokens = cmp.Or(s.billed, s.recorded) // a report includes what was recorded
+	s.tokens = cmp.Or(s.billed, s.recorded) // a report includes the recorded sizes
 	if s.tail = session.RandomPart(s.sid); s.tail == s.sid {
 		s.tail = ""
 	}

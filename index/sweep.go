@@ -117,7 +117,7 @@ func (r *catching) noteSweep() error {
 	}
 	if r.sweep {
 		if last.epoch == r.changes.Epoch && last.listing == r.changes.Listing && last.sessions == r.report.Sessions && (last.listing == "" || last.sessions <= r.ix.sweepAlways) {
-			return nil // nobody asks when it was
+			return nil // nothing depends on its time
 		}
 		last = swept{epoch: r.changes.Epoch, time: time.Now().UnixMilli(), sessions: r.report.Sessions}
 	}
@@ -268,10 +268,10 @@ func (r *catching) consider(jobs []job, stat store.Stat, statErr error, was *kno
 	return append(jobs, job{stat, was}), nil
 }
 
-// isGuessed finds out whether what comes later may change what was read of a log: it has a missing
-// parent, whose place was guessed (see settleOrphans); or an entry that damage has under its own
-// number, because its rest is lost (see session.Rewritten) or its copy moved the leaf (see
-// moveToCopy).
+// isGuessed finds out whether later lines may change the meaning of those that were read of a log:
+// it has a missing parent, whose place was guessed (see resolveOrphans); or an entry that damage has
+// under its own number, because its rest is lost (see session.Rewritten) or its copy moved the leaf
+// (see moveToCopy).
 func (r *catching) isGuessed(was *known) error {
 	return r.db.QueryRowContext(r.ctx, `SELECT EXISTS (SELECT 1 FROM sessions s JOIN entries e ON e.session = s.id WHERE s.id = ? AND s.problems > 0 AND e.class = ?)
 		OR EXISTS (SELECT 1 FROM damage d JOIN entries e ON e.session = d.session AND e.id = d.id AND e.n = d.n WHERE d.session = ?)`,

@@ -36,7 +36,7 @@ type slot struct {
 // maxShort is the length of the words that fit into a key.
 const maxShort = 8
 
-// wordStats is how often a token was met.
+// wordStats is how often a token occurs.
 type wordStats struct {
 	df    int64  // documents that have it
 	nth   uint32 // the last of them

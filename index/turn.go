@@ -8,7 +8,7 @@ import (
 )
 
 // turns runs one CatchUp at a time in this process; all callers that wait share the next one.
-// A caller must get what was in the store when it asked, so a CatchUp that was already
+// A caller must see all lines that were in the store when it asked, so a CatchUp that was already
 // running does not suffice: it may have looked before. One that began afterwards does.
 type turns struct {
 	running gate.Mutex

@@ -54,7 +54,7 @@ type Session struct {
 	Pinned   bool
 	Archived bool
 	Leaf     string // the entry that the next one will follow, or ""
-	// Problems counts the faults met while reading: damaged lines, repeated ids,
+	// Problems counts the faults found while reading: damaged lines, repeated ids,
 	// missing parents, a missing header. session.Session.Problems finds more.
 	Problems int
 }
@@ -132,7 +132,7 @@ const (
 	KindTag      Kind = "tag"
 	KindLabel    Kind = "label" // of an entry
 	KindDraft    Kind = "draft" // a piece of an unfinished answer, or a queued prompt
-	KindNote     Kind = "note"  // of somebody who is not part of the conversation
+	KindNote     Kind = "note"  // of an author who is not part of the conversation
 )
 
 // Order is an order of search hits.

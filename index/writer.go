@@ -41,7 +41,7 @@ type writer struct {
 	nextDoc int64
 	newest  int64 // the greatest id of a document before the batch
 	// lastName is the greatest number of a name and lastSession the greatest id of a session, once
-	// one was needed: nobody else adds any during our transaction.
+	// one was needed: no other program adds any during our transaction.
 	lastName    int64
 	lastSession int64
 	tokens      int64 // in the new documents

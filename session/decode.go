@@ -67,7 +67,7 @@ type decoder struct {
 	words      wordTable
 	id, parent string // of the entry read last: one of them is the next one's, nearly always
 	minute     minute
-	shared     *sharedRoom
+	shared     *sharedMemory
 
 	// The memory for the first blocks and the first text of the message at hand,
 	// until it is taken.

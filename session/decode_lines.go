@@ -99,7 +99,7 @@ func (l *lineDecoder) passBatch() {
 }
 
 func (l *lineDecoder) work() {
-	d := decoder{shared: &sharedRoom{}, words: commonWords}
+	d := decoder{shared: &sharedMemory{}, words: commonWords}
 	for b := range l.full {
 		buffer := b.data[:0]
 		b.decodeAll(&d)
@@ -150,10 +150,10 @@ func (b *lineBatch) decode(d *decoder, i int, line []byte) {
 	b.lines[i].entry = e
 }
 
-// sharedRoom is memory for the entries of many lines that are decoded one after
+// sharedMemory is memory for the entries of many lines that are decoded one after
 // the other, and are likely to be dropped together: keeping one of them keeps some of
 // its neighbours too, but no more than fit here.
-type sharedRoom struct {
+type sharedMemory struct {
 	texts    arena
 	messages []messageLine // those that were not taken yet
 }

@@ -88,7 +88,7 @@ type contextTail struct {
 	reported bool // Tokens and Uncounted are of the whole context, not only of the tail
 }
 
-// count counts a tail the way takeReport and countAfter count a context. It returns false
+// count counts a tail the way readReport and countAfter count a context. It returns false
 // if the response that reports the size begins before the tail; then only assemble can
 // tell whether the report holds.
 func (t *contextTail) count(last *Context, unlike []span) bool {

@@ -24,7 +24,7 @@ func addSpan(spans []span, from, to int) []span {
 //   - A revert takes back what was in force between its target and itself. If it is
 //     reverted in turn, its target was out of force only between the two.
 //
-// Late results do so too: see placeResults. They are moved to their calls, before what
+// Late results do so too: see arrangeResults. They are moved to their calls, before what
 // was said without them.
 //
 // For example, each model's answer (m) has a report of the size of what was sent for it:

@@ -73,7 +73,7 @@ func isRef(r Ref) bool {
 	return ok
 }
 
-// unescape returns the text with \u00xx replaced by what it stands for.
+// unescape returns the text with each \u00xx replaced by its character.
 func unescape(text []byte) []byte {
 	out := make([]byte, 0, len(text))
 	for {

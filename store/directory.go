@@ -30,7 +30,7 @@ type Archiver interface {
 // Mender is a capability: the store keeps its logs in something that others can damage,
 // such as files, so that it may have to be inspected, repaired and restored.
 type Mender interface {
-	// InspectLog yields the faults of what one log is kept in. It changes nothing.
+	// InspectLog yields the faults of the files of one log. It changes nothing.
 	InspectLog(ctx context.Context, name string) iter.Seq2[Fault, error]
 	// InspectRest yields the faults of everything that does not belong to a
 	// single log. It changes nothing.
@@ -47,10 +47,10 @@ type Mender interface {
 	// returns ErrNotExist if there is no backup, and ErrCorrupt if the backup is
 	// no better.
 	RestoreBackup(ctx context.Context, name string) error
-	// Quarantined returns what was taken out of logs, and logs that were replaced, the
+	// Quarantined returns bytes that were taken out of logs, and logs that were replaced, the
 	// latest first.
 	Quarantined(ctx context.Context) ([]Quarantined, error)
-	// Readmit turns what was kept into a log again, under its old name, and returns
+	// Readmit turns a quarantined item into a log again, under its old name, and returns
 	// that name. It returns ErrExist if there is a log of that name, ErrNotExist if
 	// there is nothing with that ID, and ErrInvalid for a piece of a log.
 	Readmit(ctx context.Context, id string) (name string, err error)

@@ -9,7 +9,7 @@ import (
 // to delete, so it is the one note whose references keep no blob.
 const PendingNote = "redact.pending"
 
-// RedactedNote is the note, in the room "", with the digests of what was redacted.
+// RedactedNote is the note, in the room "", with the digests of redacted secrets.
 const RedactedNote = "redacted.json"
 
 // Notes are small documents beside the logs: what a part of a program has to remember

@@ -52,7 +52,7 @@ type Parts interface {
 	// ErrNotExist if there is no such part any more.
 	Open(ctx context.Context, p Part) (io.ReadCloser, error)
 	// Lines yields the lines of a log or a copy. Unlike a Log's Forward it also yields
-	// what comes after the last line end, whatever it is.
+	// the bytes after the last line end, whatever they are.
 	Lines(ctx context.Context, p Part) iter.Seq2[Line, error]
 	// Edit replaces each line of a log, a copy or a note by what edit returns for it. A
 	// line that is Cut stays as it is. A crash leaves either the old content or the new,

@@ -67,7 +67,7 @@ type Store interface {
 	// log of that name.
 	Create(ctx context.Context, name string, lines iter.Seq2[[]byte, error]) (Log, error)
 	// CreateCopy is Create of lines that come from another log, of this store or of
-	// another. The copy appears only if that log is still what was opened (see Log.Pin),
+	// another. The copy appears only if that log was not rewritten since it was opened (see Log.Pin),
 	// else the error is ErrReplaced or ErrNotExist: a redaction may have removed something
 	// that must not come back through an old handle. Checking before the copy is not
 	// enough, because the log may be rewritten while it is copied. So the log is pinned
@@ -155,7 +155,7 @@ type Log interface {
 	// Flush is a barrier: when it returns nil, everything that was appended
 	// through this handle before the call, the lines that it was created with,
 	// and every blob put into the store before the call, survive a power cut,
-	// however lazily the store was told to sync. It costs little when nothing is
+	// however lazily the store syncs. It costs little when nothing is
 	// pending. A context that is done ends the waiting, not the work. After ErrUnknown
 	// the handle takes no more appends, as after a failed append; open a new handle and
 	// Flush it to settle what the log holds.

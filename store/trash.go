@@ -31,8 +31,8 @@ type Trash interface {
 	// of that name again, ErrNotExist if the trash has no such removal, and ErrInvalid if id
 	// cannot be one.
 	Restore(ctx context.Context, id string) error
-	// Empty deletes for good what was removed before a moment, and returns
-	// what it deleted. Like Restore it first notes what leaves the trash: see RemovalsOf.
+	// Empty deletes for good the logs that were removed before a moment, and returns
+	// them. Like Restore it first notes what leaves the trash: see RemovalsOf.
 	Empty(ctx context.Context, before time.Time) ([]Trashed, error)
 	// Read returns what is in the trash as a store to read from, which must
 	// be closed: a removal's ID is the name of its log.

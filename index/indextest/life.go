@@ -168,7 +168,7 @@ func checkRewrite(t *testing.T, d *sessionStore, place Place) {
 	want(t, "what did not change", found(t, ix, "unchanged"), 1)
 }
 
-// checkApart looks at an index that nobody tells to forget.
+// checkApart checks an index that is not told which logs were removed.
 func checkApart(t *testing.T, d *sessionStore, place Place) {
 	r, err := place(t.Context())
 	d.check(err)

@@ -137,7 +137,7 @@ func checkQueries(t *testing.T, w *world, ix *index.Index) {
 			t.Errorf("%s: %v", query, err)
 		}
 	}
-	// Whatever somebody types is a query or a mistake of theirs.
+	// Any text is a query, or an error that explains itself.
 	for _, query := range []string{"'", `\`, "%", "a\x00b'\"c\"", "\xff", "it's", `"a\"`, "&!|:*", "中* 文字", "$1 ?1", strings.Repeat("z", 5000), strings.Repeat("y ", 60)} {
 		_, err := ix.Search(t.Context(), index.SearchOptions{Query: query})
 		if wrong := new(index.QueryError); err != nil && !errors.As(err, &wrong) {

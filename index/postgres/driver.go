@@ -116,7 +116,7 @@ func (c *conn) read(ctx context.Context, text string, args []any) (all *answer, 
 	return all, err
 }
 
-// uncompiled makes the server interpret what it is asked with this: to compile a question can take
+// uncompiled makes the server interpret a question with this: to compile a question can take
 // it seconds, and hardly any takes that long to answer.
 const uncompiled = `SELECT set_config('jit', 'off', true)`
 
@@ -134,7 +134,8 @@ func (c *conn) write(ctx context.Context, text string, args []any) (*result, err
 	return r, c.send(ctx, nil)
 }
 
-// send sends what waits. last, if it is not nil, takes the answer to what was queued after that.
+// send sends the statements that wait. last, if it is not nil, reads the answers to those that were
+// queued after them.
 func (c *conn) send(ctx context.Context, last func(pgx.BatchResults) error) (err error) {
 	if c.waiting.Len() == 0 {
 		return nil
@@ -231,7 +232,7 @@ func (c *conn) Commit() error {
 // Rollback implements driver.Tx.
 func (c *conn) Rollback() error { return c.end(nil) }
 
-// end gives the connection back, and undoes what was not committed.
+// end gives the connection back, and undoes changes that were not committed.
 func (c *conn) end(err error) error {
 	tx := c.tx
 	c.tx = nil

@@ -70,7 +70,7 @@ func Open(ctx context.Context, s *postgres.Store) (*Room, error) {
 		return r, nil
 	}
 	if err := r.Update(ctx, r.tables(), func(room.Tx) error { return nil }); err != nil && !errors.Is(err, fs.ErrPermission) {
-		return nil, err // who may only read waits until somebody else has filled it
+		return nil, err // a role that may only read waits until another has filled it
 	}
 	return r, r.Follow(ctx)
 }
@@ -276,7 +276,7 @@ func (r *Room) Update(ctx context.Context, t room.Tables, f func(room.Tx) error)
 	})
 }
 
-// change calls f in a transaction during which nobody else writes.
+// change calls f in a transaction during which no other program writes.
 func (r *Room) change(ctx context.Context, f func(w *writer) error) error {
 	c, err := r.db.Conn(ctx)
 	if err != nil {

@@ -147,7 +147,7 @@ type translation struct {
 	depth  int    // of parentheses
 	table  string // that an UPDATE or DELETE changes, until its condition
 	values bool   // what follows are rows to insert
-	end    string // what comes after the statement
+	end    string // to be written after the statement
 }
 
 func (w *translation) translate() *statement {

@@ -160,7 +160,7 @@ func (t *tx) insertPage(ctx context.Context, row int64, data []byte) error {
 	return err
 }
 
-// forgetStructure makes FTS5 write what it holds back, and read the list of segments again
+// forgetStructure makes FTS5 write the rows that it holds back, and read the list of segments again
 // when it next needs it. FTS5 keeps the list until another connection writes, and does not
 // expect that its own connection writes segments. Beginning a savepoint makes it write, and
 // rolling back to one makes it drop the list.

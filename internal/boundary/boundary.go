@@ -28,7 +28,7 @@ type Part struct {
 	Before  Origin
 	Marker  *session.Entry // what ends the copies, or nil
 
-	given    map[string]bool          // the ids of what it begins with, on its path or not
+	given    map[string]bool          // the ids of the entries that it begins with, on its path or not
 	settings map[string]session.Entry // the title and what else holds for the conversation, the last of each
 	edits    []session.Entry
 	own      Amount // tokens of the first counted of Entries, without copies

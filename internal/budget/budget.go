@@ -1,4 +1,4 @@
-// Package budget bounds what an operation holds in memory of what it reads.
+// Package budget bounds the memory that an operation uses for the data that it reads.
 //
 // Who starts the operation, such as a server, says in the context whom to ask for memory. Who reads
 // says how much it is about to hold:
@@ -10,7 +10,7 @@
 // and one who reads one part after the other says when a part is over:
 //
 //	done := budget.Part(ctx)
-//	… // read, and use what was read
+//	… // read, and use the data
 //	done()
 //
 // Nothing is given back before the operation ends: what is held again after a part was over needs
@@ -26,7 +26,7 @@ import (
 // key is where a context has its *spending.
 type key struct{}
 
-// spending is what one operation holds.
+// spending is the memory that one operation uses.
 type spending struct {
 	take func(n int64) error
 
@@ -42,7 +42,7 @@ func With(ctx context.Context, take func(n int64) error) context.Context {
 }
 
 // Without returns a context for what is read for others, too: it stays in memory when the operation
-// has ended, and nobody may have to wait for the memory of another.
+// has ended, and no operation may have to wait for the memory of another.
 func Without(ctx context.Context) context.Context {
 	return context.WithValue(ctx, key{}, (*spending)(nil))
 }

@@ -16,7 +16,7 @@ func Spoil(r *rand.Rand, log []byte, from, to int) (spoilt []byte, harm string) 
 	}
 	at := from + r.IntN(to-from)
 	n := min(1+r.IntN(8000), to-at)
-	if at+n == to && len(rest) > 0 { // or what comes next would be joined to it
+	if at+n == to && len(rest) > 0 { // or the next line would be joined to it
 		at--
 	}
 	lines := bytes.SplitAfter(data, []byte("\n"))

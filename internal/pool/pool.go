@@ -26,7 +26,7 @@ type Options[T comparable] struct {
 	// IsEmpty reports whether a value that was released by its last user is not worth
 	// keeping. It then goes without Close. Default: all are.
 	IsEmpty func(T) bool
-	// IsShort reports whether memory is short. The limits are then half of what they are.
+	// IsShort reports whether memory is short. The limits are then halved.
 	// Default: it never is.
 	IsShort func() bool
 	// Grace is how long a value stays after its last use even if there are too many, up to
@@ -92,8 +92,8 @@ func New[T comparable](limits Limits, o Options[T]) *Pool[T] {
 }
 
 // Get returns the value of a key, and opens it if necessary. The caller must release it. While
-// somebody else opens or closes it, Get waits, until ctx ends. An error is always that of the
-// caller's own open or ctx: if somebody else's open fails, Get tries its own.
+// another caller opens or closes it, Get waits, until ctx ends. An error is always that of the
+// caller's own open or ctx: if another caller's open fails, Get tries its own.
 func (p *Pool[T]) Get(ctx context.Context, key string, open func() (T, error)) (T, error) {
 	for {
 		it, busy := p.acquire(key)
@@ -261,7 +261,7 @@ func (p *Pool[T]) close(items []*item[T], must bool) {
 	}
 }
 
-// Drop takes a value out of the pool and closes it, even if somebody is using it.
+// Drop takes a value out of the pool and closes it, even if it is in use.
 func (p *Pool[T]) Drop(key string) {
 	for {
 		p.mu.Lock()

@@ -1,9 +1,9 @@
 // Package rawjson walks and writes JSON text without reflection, and without
-// decoding what was not asked for.
+// decoding values that no caller asked for.
 //
 // A session is read far more often than it is understood: opening one needs four
 // short members of each line, copying one needs none. So a value stays the bytes
-// it came as until somebody wants it as a Go value:
+// it came as until a caller wants it as a Go value:
 //
 //   - [ScanHead] reads the leading members of a session line and stops there;
 //   - [Object] and [Array] hand out the raw bytes of each member or element;

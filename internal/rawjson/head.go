@@ -44,7 +44,7 @@ func ScanHead(line []byte) (h Head, ok bool) {
 	return h, true
 }
 
-// LenientHead salvages what it can of the head of a damaged line, such as one
+// LenientHead salvages as much as it can of the head of a damaged line, such as one
 // that was cut off or ends in NULs: the members it finds, in any order, before
 // the first damage. ok is true when the id was among them. The first occurrence
 // of a key counts.

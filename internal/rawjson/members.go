@@ -14,7 +14,7 @@ type Member struct {
 }
 
 // Members is a JSON object that is read, changed or made: its members in the order
-// of the text. It is the one way to build JSON here; whoever reads much of it and
+// of the text. It is the one way to build JSON here; code that reads much of it and
 // builds none uses [Object] and [Array].
 type Members []Member
 

@@ -15,7 +15,7 @@ package rawjson
 //
 // A method that reads a value of one kind leaves the Reader where it is when the
 // value is of another. Of text that is not JSON nothing more can be read once the
-// damage is met: loops end, and End says where it is.
+// there is damage: loops end, and End says where it is.
 //
 // What it returns as bytes are slices of the text. A Reader can be used again for
 // the next text, and keeps its working memory.
@@ -225,7 +225,7 @@ func (r *Reader) word(word string) bool {
 	return true
 }
 
-// rest is what was not read yet.
+// rest is the text that was not read yet.
 func (r *Reader) rest() []byte {
 	if r.i < 0 {
 		return nil

@@ -6,7 +6,7 @@ import (
 	"math/bits"
 )
 
-// The walkers below return the index just after what they read. When the text is
+// The walkers below return the index just after the value. When the text is
 // broken they return the complement of the index of the first byte that does not
 // fit (len(b) when the text ends too early), which is always negative, or
 // tooDeep. One int keeps the hot path in registers, and an error message can

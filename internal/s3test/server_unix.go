@@ -42,7 +42,7 @@ type Server struct {
 	Dir      string // has the buckets
 }
 
-// Bucket is a bucket that nobody else has.
+// Bucket is a bucket that no other test uses.
 type Bucket struct {
 	*Server
 	Name string

@@ -112,7 +112,7 @@ func (s *Store) discardArchive(name string, id vfs.FileID) error {
 	return errors.Join(err, s.discard(s.archivePath(name)))
 }
 
-// mustBeUnchanged makes sure that the plain file is still what was packed: compressing
+// mustBeUnchanged makes sure that the plain file has not changed since it was packed: compressing
 // takes a while, and some programs ignore the lock.
 func (s *Store) mustBeUnchanged(name string, was vfs.Stat) error {
 	is, err := s.fs.Stat(s.Path(name))
@@ -125,7 +125,7 @@ func (s *Store) mustBeUnchanged(name string, was vfs.Stat) error {
 	return err
 }
 
-// pack writes the archive and returns what it was made from, and the hash of that.
+// pack writes the archive and returns the file that it was made from, and the hash of its content.
 func (s *Store) pack(ctx context.Context, lock *nameLock) (was vfs.Stat, sum []byte, err error) {
 	name := lock.name
 	src, err := s.openPlain(name)

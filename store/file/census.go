@@ -34,7 +34,7 @@ type listedFile struct {
 	info fs.FileInfo // as it was when it was listed
 }
 
-// countedFile is how far a file was read, and what it was.
+// countedFile is how far a file was read, and which file it was.
 type countedFile struct {
 	info       fs.FileInfo // from before it was read
 	at         time.Time   // when it was read
@@ -171,7 +171,7 @@ func (c *census) fail(path string, err error) error {
 	}
 }
 
-// read reads a file, or what was written to it since it was read last.
+// read reads a file, or the part of it that was written since it was read last.
 func (c *census) read(ctx context.Context, file listedFile) error {
 	path := file.path
 	if was, ok := c.seen[path]; ok && was.isStill(file.info) {

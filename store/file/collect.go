@@ -51,7 +51,7 @@ const maxExclusive = 500 * time.Millisecond
 // other processes: a blob that one of them names, or is about to name, stays.
 //
 // Reading the whole store takes a while, and writers must not wait for that. So Collect first
-// reads everything, and then, while there is no hold, only what was written since. A blob
+// reads everything, and then, while there is no hold, only the lines that were written since. A blob
 // that no line names at that point can be named later only after another Put, which writes it
 // again. If the program or the machine stops at any moment, only blobs that nothing refers to
 // are missing. If the holds do not end, the error is store.ErrLocked.
@@ -70,7 +70,7 @@ func (b blobs) Collect(ctx context.Context, refs ...store.Ref) (*store.Collected
 	shelves := make(map[string]bool)
 	var failed error
 	for len(todo) > 0 && failed == nil {
-		// Read what others wrote in the meantime now; under the lock, they would have to wait
+		// Read the lines that others wrote in the meantime now; under the lock, they would have to wait
 		// for it.
 		if failed = c.catchUp(ctx); failed != nil {
 			break

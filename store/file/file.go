@@ -94,8 +94,8 @@ type Options struct {
 	// returns an error, creating fails. Other creations wait for it, so it must not create
 	// logs itself. Package upkeep provides one. Default: none.
 	MakeRoom func(ctx context.Context, s store.Store, n int) error
-	// OnLoss, if it is not nil, is called when the plain file of a log was brought back from an
-	// archive of which a part is lost, with the context of whoever wanted that. The log has a
+	// OnLoss, if it is not nil, is called when the plain file of a log was restored from an
+	// archive of which a part is lost, with the context of the operation that needed it. The log has a
 	// damaged line in place of the part. Default: none.
 	OnLoss func(ctx context.Context, name string)
 	// LockWait is how long an append waits for another writer before it gives
@@ -371,7 +371,7 @@ func (s *Store) again(do func() error) error {
 }
 
 // knows reports whether a directory existed before. One that has vanished since is not
-// recreated: its content is gone, and the user must learn of that.
+// recreated: its content is gone, and the user must see that.
 func (s *Store) knows(dir string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -119,7 +119,7 @@ func (l *Log) flushName() error {
 	return nil
 }
 
-// flushDir makes a directory and what was renamed in it durable.
+// flushDir makes a directory and the renames in it durable.
 func (s *Store) flushDir(dir string) error {
 	if err := s.eager().mkdir(dir); err != nil {
 		return err

@@ -49,7 +49,7 @@ func (f *frameFinder) find() ([]frame, error) {
 	return frames, err
 }
 
-// readTable reads the table. If what it says about the packed sizes cannot be right, it returns
+// readTable reads the table. If its packed sizes cannot be right, it returns
 // an error and what there is of it.
 func (f *frameFinder) readTable() ([]frame, error) {
 	footer := make([]byte, footerSize)
@@ -154,7 +154,7 @@ func (f *frameFinder) setOffsets(frames []frame) ([]frame, error) {
 }
 
 // walk finds the frames without trusting the table. Where there is none, it continues at the
-// next one that unpacks, and a lost frame stands for what is in between.
+// next one that unpacks, and a lost frame represents the bytes in between.
 func (f *frameFinder) walk(table []frame) ([]frame, error) {
 	var frames []frame
 	sound, lost := 0, false

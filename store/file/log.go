@@ -227,7 +227,7 @@ const (
 	keptBatch = 16 << 20
 )
 
-// writeAt writes all lines with one call. If that fails, it cuts off what was written, so
+// writeAt writes all lines with one call. If that fails, it cuts off the bytes that were written, so
 // that the next append does not continue a torn line.
 func (l *Log) writeAt(file *plain, at store.Pos, lines [][]byte) (store.Pos, error) {
 	size := 0
@@ -264,7 +264,7 @@ func (l *Log) writeAt(file *plain, at store.Pos, lines [][]byte) (store.Pos, err
 	return at, l.fail("append", at, nil, err)
 }
 
-// cutBack removes what was written of an append. That must be durable: otherwise a power cut
+// cutBack removes the bytes of an append that were written. That must be durable: otherwise a power cut
 // could bring back whole lines of an append that failed.
 func (l *Log) cutBack(file *plain, at store.Pos) error {
 	if err := file.Truncate(int64(at)); err != nil {

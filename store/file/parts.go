@@ -192,7 +192,7 @@ func (s parts) Lines(ctx context.Context, p store.Part) iter.Seq2[store.Line, er
 			}
 		}
 		if r, ok := log.(*raw); ok {
-			if z, packed := r.src.(*archived); packed && z.hasLost() { // whoever looks for something must know
+			if z, packed := r.src.(*archived); packed && z.hasLost() { // a search that misses something must say so
 				yield(store.Line{}, s.failPart("read", p, errPartOfArchive))
 			}
 		}

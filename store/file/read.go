@@ -235,7 +235,7 @@ func (l *Log) yieldLines(buf []byte, from store.Pos, yield func(store.Line, erro
 	}
 }
 
-// yieldLast handles what comes after the last line end.
+// yieldLast handles the bytes after the last line end.
 func (l *Log) yieldLast(tail []byte, from store.Pos, yield func(store.Line, error) bool) (store.Pos, bool) {
 	line := store.Line{Pos: from, Next: from + store.Pos(len(tail)) + 1}
 	line.Data, line.Cut = l.cut(tail)
@@ -409,7 +409,7 @@ func (w *backWindow) read(from int64, next store.Pos) (store.Line, error) {
 	return line, err
 }
 
-// grow reads what comes before the window, and keeps the part of it that is still
+// grow reads the bytes before the window, and keeps the part of it that is still
 // needed: the bytes before end. The step doubles, so that a long scan reads in large
 // pieces and a long line is copied only a few times.
 func (w *backWindow) grow(end int64) error {

@@ -173,7 +173,7 @@ func (r *raw) rewriteLocked(ctx context.Context, pieces iter.Seq2[store.Piece, e
 	})
 }
 
-// mustBeCurrent makes sure, under the lock, that the log is still what was read.
+// mustBeCurrent makes sure, under the lock, that the log has not changed since it was read.
 func (r *raw) mustBeCurrent() error {
 	now, err := r.store.openSourceLocked(r.name)
 	if err != nil {

@@ -50,7 +50,7 @@ const (
 // else. The table is believed only where it agrees with itself and with the frames. If it does
 // not, or is lost with the end of the file, the frames are found without it: they say how long
 // they are, and begin with a number that is hardly ever anything else. Where bytes are missing
-// or there are too many, one lost frame stands for all up to the next that unpacks. All of our
+// or there are too many, one lost frame represents all up to the next that unpacks. All of our
 // frames but the last are full, so if the last one that is left is full too, others may have
 // come after it: then a NUL follows, which is a damaged line (store.IsLine), so that no reader
 // takes the rest for the whole, also once the log is unpacked. The archive as a whole is corrupt

@@ -92,7 +92,7 @@ func (n *news) fileChanged(file string) {
 	defer n.mu.Unlock()
 	if file == "" && n.stop != nil { // its reports end here: ask again
 		stop := n.stop
-		go stop() // not now: we are called by what it stops
+		go stop() // not now: it waits for the caller of this function
 		n.stop, n.when = nil, time.Time{}
 	}
 	for e := range n.watchers {

@@ -265,7 +265,7 @@ func (l *log) ready(ctx context.Context, op string) error {
 	if err := l.store.ready(ctx, op, l.name); err != nil {
 		return err
 	}
-	return l.Current() // what was taken out must not be read through an old handle
+	return l.Current() // removed lines must not be read through an old handle
 }
 
 func (l *log) fail(op string, at store.Pos, kind error) error {

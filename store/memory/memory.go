@@ -153,7 +153,7 @@ func (s *Store) gather(ctx context.Context, op, name string, lines iter.Seq2[[]b
 	return c, nil
 }
 
-// reserve makes sure that there may be one log more, and makes room if it was told how.
+// reserve makes sure that there may be one log more, and makes room if the options say how.
 func (s *Store) reserve(ctx context.Context, name string) error {
 	count := func() (n int, taken bool) {
 		s.mu.RLock()

@@ -100,7 +100,7 @@ type request struct {
 //	unsent ◄──── record ────── sent        the server has answered that it added none of them
 //	unsent ──── abandon ─────► abandoned   the caller no longer waits: they are never sent
 //
-// A request in the state sent cannot be abandoned. Its caller is told store.ErrUnknown.
+// A request in the state sent cannot be abandoned. Its caller gets store.ErrUnknown.
 const (
 	unsent int32 = iota
 	sent
@@ -183,7 +183,7 @@ func (l *log) deliver(ctx context.Context, r *request) error {
 	return err
 }
 
-// errMoved means that a row is no longer what it was a moment ago: look again.
+// errMoved means that a row has changed since it was read a moment ago: look again.
 var errMoved error = &pgconn.PgError{Code: "40001", Message: "changed by another program again and again"}
 
 // attempt sends a request once, unless the lines are there already. If the server added none, it

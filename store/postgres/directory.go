@@ -47,8 +47,8 @@ func (d *directory) make() error {
 	return nil
 }
 
-// mounted returns an error if the directory is not what others use. Without this, blobs would go
-// to the disk of a machine that lacks the mount, where no other finds them.
+// mounted returns an error if the directory is not the one that other programs use. Without this,
+// blobs would go to the disk of a machine that lacks the mount, where no other finds them.
 func (d *directory) mounted(op string) error {
 	_, err := os.Lstat(d.root)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -206,7 +206,7 @@ func (d *draft) exists(ctx context.Context) error {
 	})
 }
 
-// discard deletes what was written of the draft. What cannot be deleted now is found later:
+// discard deletes the rows of the draft. Rows that cannot be deleted now are found later:
 // see Parts.
 func (d *draft) discard(ctx context.Context) {
 	s := d.store

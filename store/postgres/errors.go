@@ -108,7 +108,7 @@ func (s *Store) awaitStandbys(ctx context.Context) error {
 }
 
 // insist calls do until it has an answer. It also reports whether, without one or before the
-// last one, the server may have done what it was asked to.
+// last one, the server may have executed the statement.
 func (s *Store) insist(ctx context.Context, op, name string, do func(ctx context.Context) error) (mayHave bool, err error) {
 	if err := s.ready(ctx, op, name); err != nil {
 		return false, err

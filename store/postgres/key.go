@@ -61,7 +61,7 @@ func (t target) removal(op, id string) (key, error) {
 	return key{}, &store.Error{Op: op, Kind: kind, Err: fmt.Errorf("%.80q does not name a removal", id)}
 }
 
-// number returns a number that nobody else has, and that is not 0: for a life, or the version
+// number returns a unique number that is not 0: for a life, or the version
 // of a note.
 func number() int64 {
 	var b [8]byte

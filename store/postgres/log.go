@@ -53,7 +53,7 @@ func (l *log) End(ctx context.Context) (store.Pos, error) {
 	return store.Pos(h.tail), err
 }
 
-// current returns the log's row if the log is still what was opened.
+// current returns the log's row if the log was not rewritten since it was opened.
 func (l *log) current(ctx context.Context, q querier, op string) (head, error) {
 	h, err := l.store.head(ctx, q, l.key, "")
 	return h, l.isSame(op, h, err)

@@ -232,7 +232,7 @@ func (s *Store) writeDraft(ctx context.Context, op, name string, k key, lines it
 	return d, nil
 }
 
-// reserve makes sure that there may be one log more, makes room if it was told how, and keeps
+// reserve makes sure that there may be one log more, makes room if the options say how, and keeps
 // others from creating one until release is called.
 func (s *Store) reserve(ctx context.Context, name string) (release func(), err error) {
 	const op = "create"

@@ -70,8 +70,8 @@ func (n *notes) List(ctx context.Context) ([]store.Note, error) {
 }
 
 // The statements that write a note: whatever it is now, if it has a version, and if there is
-// none. Of the versions before, a note remembers so many that somebody whose answer was lost can
-// find out whether their change was one of them.
+// none. Of the versions before, a note remembers so many that a program whose answer was lost can
+// find out whether its change was one of them.
 const (
 	writeNote = `INSERT INTO coppice.notes AS n (tenant, room, name, version, past, data, modified) VALUES ($1, $2, $3, $4, '{}', $5, now())
 		ON CONFLICT (tenant, room, name) DO UPDATE SET version = $4, past = (n.version || n.past)[1:32], data = $5, modified = now()`

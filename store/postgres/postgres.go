@@ -118,7 +118,7 @@ func Open(ctx context.Context, where string, o *Options) (*Store, error) {
 	return s, nil
 }
 
-// impatience is how long a server may be away when somebody may have mistyped its address.
+// impatience is how long a server may be away when its address may be mistyped.
 const impatience = 3 * time.Second
 
 // target is what a URL names.

@@ -98,7 +98,7 @@ func (l *log) Forward(ctx context.Context, from store.Pos) iter.Seq2[store.Line,
 	}
 }
 
-// justNow is how old an answer may be that stands for the present.
+// justNow is how old an answer may be to count as the present state.
 const justNow = 20 * time.Millisecond
 
 // errStopped means that who iterates has seen enough.

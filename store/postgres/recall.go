@@ -47,7 +47,7 @@ func (l *log) remember(start time.Time, edits int64, lines []store.Line) {
 	time.AfterFunc(2*fresh, l.forget)
 }
 
-// forget lets pages go that nobody may use any more.
+// forget drops pages that may not be used any more.
 func (l *log) forget() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -28,7 +28,7 @@ func (s *Store) now(ctx context.Context) (now time.Time, err error) {
 }
 
 // ahead returns by how much our clock is ahead of the server's, or 0 if that is less than half a
-// minute. Callers think in times of our clock: they ask for what was removed an hour ago.
+// minute. Callers think in times of our clock: they ask for logs that were removed an hour ago.
 func (t trash) ahead(ctx context.Context, op string) (ahead time.Duration, err error) {
 	err = t.store.read(ctx, op, "", func(ctx context.Context) error {
 		now, err := t.store.now(ctx)
@@ -142,7 +142,7 @@ func (t trash) Restore(ctx context.Context, id string) error {
 }
 
 // Empty implements store.Trash. The row of a log that is deleted for good stays: it says so to
-// an index that has not noticed yet, and to whoever may have a copy of it.
+// an index that has not noticed yet, and to programs that may have a copy of it.
 func (t trash) Empty(ctx context.Context, before time.Time) ([]store.Trashed, error) {
 	const op = "empty trash"
 	s := t.store

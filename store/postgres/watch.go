@@ -185,7 +185,7 @@ func (h *hub) listenOnce(ctx context.Context) {
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
 	// Behind a pool that shares connections (PgBouncer), the connection that listens would soon
-	// be somebody else's. Its process in the server is then another than at the beginning.
+	// be used by other programs. Its process in the server is then another than at the beginning.
 	var number uint32
 	if err := conn.QueryRow(ctx, `SELECT pg_backend_pid()`).Scan(&number); err != nil {
 		return

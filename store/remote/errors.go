@@ -79,7 +79,7 @@ func describe(err error, op, where string) *failure {
 	return f
 }
 
-// causeOf returns the cause without paths: other machines must not learn them.
+// causeOf returns the cause without paths: other machines must not see them.
 func causeOf(err error) string {
 	if err == nil {
 		return ""

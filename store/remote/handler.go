@@ -368,7 +368,7 @@ func (a *answer) data(b []byte) error {
 	return nil
 }
 
-// flush sends what was written so far.
+// flush sends the frames that were written so far.
 func (a *answer) flush() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()

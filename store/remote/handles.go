@@ -68,7 +68,7 @@ func (h *Handler) expire(id string, l *handle) {
 	}
 	delete(h.logs, id)
 	h.mu.Unlock()
-	_ = l.Close() // the client learns of an error when it opens the log again and flushes
+	_ = l.Close() // the client gets an error when it opens the log again and flushes
 }
 
 // log returns the log of a handle; done must be called.

@@ -12,7 +12,7 @@ import (
 // operation is what a server does for a request.
 type operation struct {
 	run   func(*call) error
-	reads bool // it changes nothing and keeps nobody from changing anything
+	reads bool // it changes nothing and locks nothing
 }
 
 // Watches reports whether the answer to a request goes on for as long as the client listens.

@@ -46,7 +46,7 @@
 //
 // A hold on the blobs and the pin of a log last for several requests. Each has a name, and the
 // client says every few seconds that it still needs it ("hold" with that name). If it is silent
-// for long enough, the server ends what it had begun. It also does so after an hour, or after two
+// for long enough, the server ends the lease. It also does so after an hour, or after two
 // minutes if it is a pin: then it answers "gone", and the client takes a new one, behind those who
 // were waiting.
 package remote
@@ -173,7 +173,7 @@ func (s *seen) add(from, to store.Pos, lines ...[]byte) {
 	s.join(next)
 }
 
-// join adds a run: those that meet it become one with it, and those it covers are not needed.
+// join adds a run: those that touch it become one with it, and those it covers are not needed.
 func (s *seen) join(next run) {
 	s.Runs = slices.DeleteFunc(s.Runs, func(r run) bool {
 		meet := r.touches(next)
@@ -278,7 +278,7 @@ func cutOff(err error) error {
 	return err
 }
 
-// lineHeadOf returns what comes before a line in its frame.
+// lineHeadOf returns the bytes before a line in its frame.
 func lineHeadOf(l store.Line) []byte {
 	head := make([]byte, lineHead)
 	binary.BigEndian.PutUint64(head, uint64(l.Pos))

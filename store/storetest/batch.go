@@ -30,7 +30,7 @@ func checkBatchCommit(t *testing.T, s store.Store) {
 	if b.Len() != 3 {
 		t.Fatalf("%d logs were added, want 3", b.Len())
 	}
-	wantAbsent(t, s, "a") // nobody sees it yet
+	wantAbsent(t, s, "a") // it is not visible yet
 	errs := b.Commit(t.Context())
 	if len(errs) != 1 || b.Len() != 0 {
 		t.Fatalf("commit: %v; %d logs are left", errs, b.Len())

@@ -57,7 +57,7 @@ func checkOneWins(t *testing.T, s store.Store) {
 // by is part k of the i-th thing that a writer wrote.
 func by(writer, i, k int) string { return fmt.Sprintf(`{"by":%d,"i":%d,"k":%d}`, writer, i, k) }
 
-// Writers that meet a conflict try again at the new end: every line is there
+// Writers that get a conflict try again at the new end: every line is there
 // once, each writer's in order, and those of one append together.
 func checkRetry(t *testing.T, s store.Store, manyHandles bool) {
 	const writers, appends = 4, 25
@@ -84,7 +84,7 @@ func checkRetry(t *testing.T, s store.Store, manyHandles bool) {
 	wantAllInOrder(t, got, writers, appends)
 }
 
-// insist appends until it is not told of a conflict.
+// insist appends until there is no conflict.
 func insist(ctx context.Context, log store.Log, lines ...string) error {
 	for {
 		end, err := log.End(ctx)

@@ -116,7 +116,7 @@ var cutChecks = []struct {
 	{"Rounds", checkCutRounds},
 }
 
-// RunPowerCut checks that what was flushed survives a power cut. It calls open
+// RunPowerCut checks that flushed lines survive a power cut. It calls open
 // for a new, empty store in each subtest; the function that comes with it cuts
 // the power and returns the store as it is found then. A cut must lose as much unsynced
 // data as it can. Check a store at each of its levels of durability.

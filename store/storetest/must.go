@@ -99,7 +99,7 @@ func collect(seq func(func(store.Line, error) bool)) ([]store.Line, error) {
 }
 
 // wantLines checks that the log holds these lines and no others, read in either
-// direction, and that their positions hang together from zero to the end.
+// direction, and that their positions follow each other from zero to the end.
 func wantLines(t testing.TB, log store.Log, want ...string) {
 	t.Helper()
 	lines := MustRead(t, log, 0)

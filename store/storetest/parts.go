@@ -172,7 +172,7 @@ func checkPartsEditNothing(t *testing.T, s store.Store) {
 	wantLines(t, log, nums(0, 4)...)
 }
 
-// A line that somebody appends meanwhile is not lost.
+// A line that another writer appends meanwhile is not lost.
 func checkPartsEditMeanwhile(t *testing.T, s store.Store) {
 	log := MustCreate(t, s, "a", nums(0, 3)...)
 	end := MustEnd(t, log)

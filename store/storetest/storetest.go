@@ -16,7 +16,7 @@
 // that nothing was lost.
 //
 // RunPowerCut is for stores that can say what a power cut would leave: it checks
-// that what was flushed is still there. The suite does not test other effects of a
+// that flushed lines are still there. The suite does not test other effects of a
 // crash, or of other processes: one process cannot see them on an open store.
 package storetest
 

@@ -233,7 +233,7 @@ func checkWatchBreak(t *testing.T, s store.Store) {
 	wantLines(t, log, nums(0, 4)...)
 }
 
-// A watcher may append in answer to what it sees.
+// A watcher may append in answer to a line.
 func checkWatchAppendInLoop(t *testing.T, s store.Store) {
 	log := MustCreate(t, s, "a", num(0))
 	within(t, "append while watching", func() error {
@@ -280,7 +280,7 @@ func checkWatchRecreated(t *testing.T, s store.Store) {
 	}
 }
 
-// Whoever watches all logs is told of each that is created, changed or removed, also
+// A watcher of all logs is told of each that is created, changed or removed, also
 // by another handle.
 func checkWatchAll(t *testing.T, s store.Store) {
 	log := MustCreate(t, s, "a", num(0))

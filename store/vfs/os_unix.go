@@ -25,7 +25,7 @@ func openFile(name string, flag int, perm fs.FileMode) (*os.File, error) {
 }
 
 // openRegular opens a file without ever waiting: opening a named pipe waits for its
-// other end. So it opens without blocking, checks what it got, and only then switches
+// other end. So it opens without blocking, checks the file, and only then switches
 // back to blocking.
 func openRegular(name string, flag int, perm fs.FileMode) (*os.File, error) {
 	var fd int

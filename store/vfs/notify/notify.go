@@ -16,7 +16,7 @@ import (
 )
 
 // Notices is a vfs.Notifier. It has one connection to the operating system, of which a user may
-// have few, and only as long as somebody listens. All methods may be called concurrently.
+// have few, and only as long as there are listeners. All methods may be called concurrently.
 type Notices struct {
 	mu   sync.Mutex // guards what follows
 	from *fsnotify.Watcher
@@ -72,7 +72,7 @@ func (n *Notices) stop(dir string, l *listener) {
 	n.closeIdle()
 }
 
-// closeIdle gives the connection back if nobody listens. The caller holds the mutex.
+// closeIdle gives the connection back if there are no listeners. The caller holds the mutex.
 func (n *Notices) closeIdle() {
 	if len(n.dirs) == 0 {
 		_ = n.from.Close()

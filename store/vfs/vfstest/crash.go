@@ -8,7 +8,7 @@ import (
 // sectorSize is the unit in which a disk writes: a sector is written or not.
 const sectorSize = 512
 
-// Loss says how much of what was not synced a crash loses.
+// Loss says how much of the data that was not synced a crash loses.
 type Loss int
 
 const (
