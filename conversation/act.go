@@ -22,7 +22,7 @@ func (c *Chat) act(ctx context.Context, model provider.Model, o agent.Options, c
 		return Message{}, err
 	}
 	defer c.order.Unlock()
-	id, err := c.place(content)
+	id, err := c.idFor(content)
 	if err != nil {
 		return Message{}, err
 	}
@@ -38,11 +38,11 @@ func (c *Chat) act(ctx context.Context, model provider.Model, o agent.Options, c
 	})
 	// What the agent has written counts from now on, even if the caller no longer waits.
 	m := c.sessions.WithContext(context.WithoutCancel(ctx))
-	return answer, errors.Join(err, m.refreshTail(id, writing), m.crossed(id, from))
+	return answer, errors.Join(err, m.crossed(id, from))
 }
 
-// place returns the id of the conversation. What the user says may begin one.
-func (c *Chat) place(content []session.Content) (string, error) {
+// idFor returns the id of the conversation. What the user says may begin one.
+func (c *Chat) idFor(content []session.Content) (string, error) {
 	if content != nil {
 		return c.ensure()
 	}
@@ -54,7 +54,7 @@ func (c *Chat) place(content []session.Content) (string, error) {
 
 // crossed reports the sessions in which an agent continued. from is the one where it began.
 func (m *Sessions) crossed(id, from string) error {
-	chain, err := m.chain(id)
+	chain, err := m.chain(id, writing)
 	if err != nil {
 		return err
 	}
@@ -65,7 +65,7 @@ func (m *Sessions) crossed(id, from string) error {
 			m.moved(moved[len(moved)-1])
 		}
 	}
-	m.tell(moved)
+	m.report(moved)
 	return nil
 }
 
@@ -107,11 +107,11 @@ func actIn(ctx context.Context, s *session.Session, o agent.Options, content []s
 			}
 		}
 	})
-	take := a.Resume
+	run := a.Resume
 	if content != nil {
-		take = func(ctx context.Context) (*agent.Outcome, error) { return a.Send(ctx, content...) }
+		run = func(ctx context.Context) (*agent.Outcome, error) { return a.Send(ctx, content...) }
 	}
-	out, err := take(ctx)
+	out, err := run(ctx)
 	switch {
 	case err != nil:
 	case out.Steps == 0 && out.Stop == "":

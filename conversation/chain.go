@@ -2,10 +2,8 @@ package conversation
 
 import (
 	"errors"
-	"math"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/coppice-dev/coppice/internal/boundary"
@@ -48,12 +46,12 @@ type Totals struct {
 }
 
 // chain returns which sessions a conversation consists of, and which are missing.
-func (m *Sessions) chain(id string) (session.Linked, error) {
-	l, err := m.tail(id)
+func (m *Sessions) chain(id string, a access) (session.Linked, error) {
+	l, done, err := m.end(id, a)
 	if err != nil {
 		return session.Linked{}, err
 	}
-	defer m.release(l)
+	defer done()
 	return session.FindChain(m.context(), m.store, l.id, nil)
 }
 
@@ -75,30 +73,17 @@ func (m *Sessions) isWhole(header session.Header) bool {
 // continues: those that it replaced, which may have come back.
 func leavesRoom(l, continues session.Header) bool { return l.Continuation > continues.Continuation+1 }
 
-// openWhole opens a conversation as one session, as it is stored now. The caller closes it.
-func (m *Sessions) openWhole(id string, a access) (*session.Session, session.Linked, error) {
-	if err := m.refreshTail(id, a); err != nil {
-		return nil, session.Linked{}, err
-	}
-	chain, err := m.chain(id)
-	if err != nil {
-		return nil, chain, err
+// messages returns all messages of a conversation, the sessions that they are in, and the
+// conversation itself.
+func (m *Sessions) messages(id string) (messages []session.Entry, in []string, chain session.Linked, err error) {
+	if chain, err = m.chain(id, reading); err != nil {
+		return nil, nil, chain, err
 	}
 	whole, err := session.OpenChain(m.context(), m.store, chain, m.sessionOptions())
 	if err != nil {
-		return nil, chain, err
-	}
-	return whole.WithContext(m.context()), chain, nil
-}
-
-// messages returns all messages of a conversation, the sessions that they are in, and the
-// conversation itself.
-func (m *Sessions) messages(id string) (messages []session.Entry, in []string, _ session.Linked, _ error) {
-	whole, chain, err := m.openWhole(id, reading)
-	if err != nil {
 		return nil, nil, chain, err
 	}
-	path, err := whole.Forward("")
+	path, err := whole.WithContext(m.context()).Forward("")
 	for i := range path {
 		if path[i].Message != nil {
 			messages, in = append(messages, path[i]), append(in, whole.SessionOf(path[i].ID))
@@ -121,7 +106,7 @@ func (m *Sessions) Conversation(id string) (Conversation, error) {
 	for i := range messages {
 		l := &c.Links[slices.Index(chain.Links, in[i])]
 		l.Messages++
-		l.Tokens += sumOf(messages[i : i+1])
+		l.Tokens += sumOf(messages[i : i+1]).Total()
 	}
 	for i, first := 0, 0; i < len(c.Links); i++ {
 		l := &c.Links[i]
@@ -138,62 +123,42 @@ func (m *Sessions) Conversation(id string) (Conversation, error) {
 
 // describeEnd returns what the last session of a conversation says about it.
 func (m *Sessions) describeEnd(id string) (s Session, _ error) {
-	l, err := m.tail(id)
+	l, done, err := m.end(id, reading)
 	if err != nil {
 		return s, err
 	}
-	defer m.release(l)
-	if err := m.lock(l); err != nil {
-		return s, err
-	}
-	defer l.mu.Unlock()
+	defer done()
 	return Session{CreatedAt: l.Before.Created, LastActive: l.active, Metadata: l.describe()}, nil
 }
 
-func sumOf(messages []session.Entry) int {
-	var sum boundary.Amount
+func sumOf(messages []session.Entry) (sum boundary.Amount) {
 	for i := range messages {
 		sum.Add(&messages[i])
 	}
-	return sum.Total()
+	return sum
 }
 
-// refreshTail reads what others have added to a conversation.
-func (m *Sessions) refreshTail(id string, a access) error {
-	for range maxAttempts {
-		l, err := m.tailFor(id, a)
-		if err != nil {
-			return err
-		}
-		m.release(l)
-		if l, err = m.acquireFresh(l.id, a); err != nil {
-			return err
-		}
-		err = m.lock(l)
-		ended := err == nil && (l.next == "" || l.next == l.lost)
-		if err == nil {
-			l.mu.Unlock()
-		}
-		m.release(l)
-		if ended || err != nil {
-			return err
+// rootOf returns the id of the conversation that a session is part of: that of the original
+// session.
+func (m *Sessions) rootOf(id string) (string, error) {
+	m.mu.Lock()
+	known, found := m.ends[id]
+	m.mu.Unlock()
+	if found { // nothing that others add changes it
+		if l, err := m.acquire(known.link, writing); err == nil {
+			defer m.release(l)
+			if err := m.lock(l); err != nil {
+				return "", err
+			}
+			defer l.mu.Unlock()
+			return l.Before.Root, nil
 		}
 	}
-	return nil // it grows faster than we can read; we have everything up to now
-}
-
-// rootOf returns the id of the conversation that a session is part of: that of the
-// original session.
-func (m *Sessions) rootOf(id string) (string, error) {
-	l, err := m.tailFor(id, writing)
+	l, done, err := m.end(id, writing)
 	if err != nil {
 		return "", err
 	}
-	defer m.release(l)
-	if err := m.lock(l); err != nil {
-		return "", err
-	}
-	defer l.mu.Unlock()
+	defer done()
 	return l.Before.Root, nil
 }
 
@@ -201,15 +166,8 @@ func (m *Sessions) rootOf(id string) (string, error) {
 // only the last session, which knows what came before. If a session is missing, its messages
 // do not count, and all the others have to be read.
 func (m *Sessions) Totals(id string) (Totals, error) {
-	if err := m.refreshTail(id, reading); err != nil {
-		return Totals{}, err
-	}
-	l, err := m.tail(id)
+	l, done, err := m.end(id, reading)
 	if err != nil {
-		return Totals{}, err
-	}
-	defer m.release(l)
-	if err := m.lock(l); err != nil {
 		return Totals{}, err
 	}
 	tokens := l.Before.Tokens.Plus(l.Own())
@@ -218,7 +176,7 @@ func (m *Sessions) Totals(id string) (Totals, error) {
 		Messages: l.Before.Messages + len(l.Entries) - l.Copies, Tokens: tokens.Total(), Estimated: tokens.Estimated,
 	}
 	header, next := l.header, l.next
-	l.mu.Unlock()
+	done()
 	if next == "" && m.isWhole(header) {
 		return t, nil
 	}
@@ -228,10 +186,7 @@ func (m *Sessions) Totals(id string) (Totals, error) {
 // count computes Totals for a conversation with a missing session.
 func (m *Sessions) count(t Totals) (Totals, error) {
 	messages, _, chain, err := m.messages(t.Tail)
-	var tokens boundary.Amount
-	for i := range messages {
-		tokens.Add(&messages[i])
-	}
+	tokens := sumOf(messages)
 	t.Conversation, t.Missing, t.Sessions, t.Messages = chain.ID, chain.Missing, len(chain.Links), len(messages)
 	t.Tokens, t.Estimated = tokens.Total(), tokens.Estimated
 	return t, err
@@ -260,168 +215,4 @@ func searchable(blocks []session.Content) string {
 		b.WriteByte('\n')
 	}
 	return b.String()
-}
-
-// joined is sessions of a chain as one.
-type joined struct {
-	*session.Session
-	room    int      // how many tokens of it are wanted
-	awaited []string // the sessions that it lacks; they may come back
-	readers atomic.Int32
-}
-
-// everything is more tokens than any conversation has.
-const everything = math.MaxInt
-
-// inWhole calls do with a conversation as one session, which has what others have added. It is
-// only for reading.
-func (m *Sessions) inWhole(id string, do func(*session.Session) error) error {
-	return m.inEnd(id, everything, do)
-}
-
-// inEnd is inWhole for as many of the last sessions as it takes to fill a room: earlier messages
-// would only be left out of the context, but for those that sessions begin with copies of.
-func (m *Sessions) inEnd(id string, room int, do func(*session.Session) error) error {
-	for tries := 0; ; tries++ {
-		if err := m.refreshTail(id, reading); err != nil {
-			return err
-		}
-		l, err := m.tail(id)
-		if err != nil {
-			return err
-		}
-		s, leave, err := m.joinTo(l, room)
-		if err == nil {
-			err = do(s)
-			leave()
-		}
-		m.release(l)
-		if !session.MustReopen(err) || tries == maxUnsettled {
-			return err
-		}
-		m.links.Drop(l.id)
-	}
-}
-
-// joinTo returns the end of the conversation whose last link is l, brought up to date. The caller
-// calls leave when it has read it. An error that session.MustReopen knows means that the link must be
-// opened again.
-func (m *Sessions) joinTo(l *link, room int) (s *session.Session, leave func(), _ error) {
-	if l.header.Relation != session.RelationContinuation {
-		return l.s.WithContext(m.context()), func() {}, nil
-	}
-	if err := m.lock(l); err != nil {
-		return nil, nil, err
-	}
-	if l.reshaped {
-		room = everything
-	}
-	j := l.joinedFor(room)
-	l.mu.Unlock()
-	var chain session.Linked
-	var err error
-	if j == nil { // without the lock, because links are locked from earlier to later
-		chain, err = m.endOf(l, room)
-	}
-	if err = errors.Join(err, m.lock(l)); err != nil {
-		return nil, nil, err
-	}
-	defer l.mu.Unlock()
-	if j = l.joinedFor(room); j == nil {
-		if j, err = m.join(chain, room); err != nil {
-			return nil, nil, err
-		}
-		l.keep(j)
-	}
-	if m.isBack(j.awaited) {
-		return nil, nil, session.ErrReplaced
-	}
-	s = j.WithContext(m.context())
-	if _, err = s.Refresh(); err != nil {
-		return nil, nil, err
-	}
-	j.readers.Add(1)
-	return s, func() { j.readers.Add(-1) }, nil
-}
-
-// keep keeps the end of the conversation for the next reader. Smaller ones are not needed any more,
-// and nobody begins to read one while l is locked.
-func (l *link) keep(j *joined) {
-	l.joined = append(slices.DeleteFunc(l.joined, func(old *joined) bool {
-		isSmaller := old.room < j.room && j.room < everything && old.readers.Load() == 0
-		if isSmaller {
-			_ = old.Close() // it was only read
-		}
-		return isSmaller
-	}), j)
-}
-
-// joinedFor returns the end of the conversation that fills a room, or nil.
-func (l *link) joinedFor(room int) *joined {
-	i := slices.IndexFunc(l.joined, func(j *joined) bool { return j.room >= room && (j.room < everything || room == everything) })
-	if i < 0 {
-		return nil
-	}
-	return l.joined[i]
-}
-
-// endOf returns the last sessions of the conversation that ends with l, as many as fill a room. It
-// returns all if one of the last is lost or says something about those before it.
-func (m *Sessions) endOf(l *link, room int) (c session.Linked, _ error) {
-	end, following := 0, l.header
-	for name := l.id; room < everything; name = following.ParentSession {
-		e, err := m.acquire(name)
-		if err != nil {
-			break
-		}
-		if err := m.lock(e); err != nil {
-			m.release(e)
-			return c, err
-		}
-		end = max(end, e.Before.Tokens.Plus(e.Own()).Total())
-		isNext := len(c.Links) == 0 || e.next == c.ID && !leavesRoom(following, e.header)
-		isPlain, before := isNext && !e.reshaped, e.Before.Tokens.Total()
-		following = e.header
-		e.mu.Unlock()
-		m.release(e)
-		if !isPlain || end <= room {
-			break
-		}
-		c.ID, c.Links = name, slices.Insert(c.Links, 0, name)
-		if end-before > room {
-			return c, nil
-		}
-	}
-	return l.s.FindChain(m.context(), nil)
-}
-
-// join opens a chain as one session.
-func (m *Sessions) join(c session.Linked, room int) (*joined, error) {
-	j := &joined{room: room, awaited: slices.Clone(c.Missing)}
-	first, err := m.header(m.context(), c.Links[0])
-	if err != nil && !isLost(err) {
-		return nil, err
-	}
-	last, err := m.header(m.context(), c.Links[len(c.Links)-1])
-	if err != nil && !isLost(err) {
-		return nil, err
-	}
-	for i := 0; i < len(c.Links) && last.Continuation-first.Continuation >= len(c.Links); i++ { // some were replaced
-		l, err := session.ReadLink(m.context(), m.store, c.Links[i])
-		if err != nil {
-			return nil, err
-		}
-		j.awaited = append(j.awaited, l.Replaced...)
-	}
-	j.awaited = slices.DeleteFunc(j.awaited, func(id string) bool { return slices.Contains(c.Links, id) || m.isThere(id) })
-	j.Session, err = session.OpenChain(m.context(), m.store, c, m.sessionOptions())
-	return j, err
-}
-
-// isBack reports whether one of some lost sessions is there again.
-func (m *Sessions) isBack(lost []string) bool { return slices.ContainsFunc(lost, m.isThere) }
-
-func (m *Sessions) isThere(id string) bool {
-	there, err := m.exists(id)
-	return there && err == nil
 }

@@ -74,15 +74,11 @@ func (c *Chat) SystemPrompt() (prompt string, sent bool) {
 	if id == "" || prompt == "" {
 		return prompt, false
 	}
-	l, err := c.sessions.tail(id)
+	l, done, err := c.sessions.end(id, reading)
 	if err != nil {
 		return prompt, false
 	}
-	defer c.sessions.release(l)
-	if c.sessions.lock(l) != nil {
-		return prompt, false
-	}
-	defer l.mu.Unlock()
+	defer done()
 	sent, _ = l.hasPrompt(prompt)
 	return prompt, sent
 }
@@ -134,15 +130,12 @@ func (c *Chat) Configure(config Config) error {
 
 // Load switches to an existing conversation. The id may be that of any of its sessions.
 func (c *Chat) Load(id string) error {
-	if err := c.sessions.refreshTail(id, writing); err != nil {
-		return err
-	}
-	l, err := c.sessions.tail(id)
+	l, done, err := c.sessions.end(id, writing)
 	if err != nil {
 		return err
 	}
+	done()
 	c.sessions.setCurrent(l.id)
-	c.sessions.release(l)
 	if err := c.look.LockContext(c.sessions.context()); err != nil {
 		return err
 	}
@@ -180,7 +173,7 @@ func (c *Chat) AddMessage(role string, content any, category Category, metadata 
 // estimate would be wrong for tomorrow's model.
 func (c *Chat) Add(m Message) (Message, error) {
 	added, moved, err := c.inOrder(func() (Message, []Transition, error) { return c.add(m) })
-	c.sessions.tell(moved)
+	c.sessions.report(moved)
 	return added, err
 }
 
@@ -276,7 +269,7 @@ func (c *Chat) PrepareConversation(userInput string, imagePaths ...string) (Mess
 		m, more, err := c.add(Message{Role: session.RoleUser, Content: content, Category: CategoryDialog})
 		return m, append(moved, more...), err
 	})
-	c.sessions.tell(moved)
+	c.sessions.report(moved)
 	return m, err
 }
 
@@ -312,17 +305,12 @@ func (c *Chat) sendPrompt() ([]Transition, error) {
 	if err != nil {
 		return nil, err
 	}
-	l, err := c.sessions.tail(id)
+	l, done, err := c.sessions.end(id, writing)
 	if err != nil {
 		return nil, err
 	}
-	if err := c.sessions.lock(l); err != nil {
-		c.sessions.release(l)
-		return nil, err
-	}
 	sent, stale := l.hasPrompt(prompt)
-	l.mu.Unlock()
-	c.sessions.release(l)
+	done()
 	var moved []Transition
 	if !sent {
 		_, moved, err = c.add(Message{
@@ -341,10 +329,10 @@ func (c *Chat) sendPrompt() ([]Transition, error) {
 
 // hasPrompt reports whether a prompt is in the context, and returns the other prompts there.
 func (l *link) hasPrompt(prompt string) (sent bool, stale []string) {
-	for _, i := range l.instructions {
+	for _, i := range l.lasting {
 		e := &l.Entries[i]
 		switch {
-		case l.Cleared[e.ID]:
+		case e.Message.Role != session.RoleSystem || window.CategoryOf(e) != CategorySystem || l.Cleared[e.ID]:
 		case session.TextOf(e.Message.Content) == prompt:
 			sent = true
 		case session.IsPrompt(e):
@@ -361,9 +349,6 @@ func (c *Chat) View() (*window.View, error) {
 	id := c.ID()
 	if id == "" {
 		return &window.View{}, nil
-	}
-	if err := c.sessions.refreshTail(id, reading); err != nil {
-		return nil, err
 	}
 	if err := c.look.LockContext(c.sessions.context()); err != nil {
 		return nil, err
@@ -389,15 +374,11 @@ func (c *Chat) Request() (Request, error) {
 	if err != nil || id == "" {
 		return Request{}, err
 	}
-	l, err := c.sessions.tail(id)
+	l, done, err := c.sessions.end(id, reading)
 	if err != nil {
 		return Request{}, err
 	}
-	defer c.sessions.release(l)
-	if err := c.sessions.lock(l); err != nil {
-		return Request{}, err
-	}
-	defer l.mu.Unlock()
+	defer done()
 	return Request{Conversation: l.Before.Root, Session: l.id, Entries: v.Entries, Report: v.Report}, nil
 }
 
@@ -416,8 +397,8 @@ func (c *Chat) RecallImage(reference string) (image session.Content, err error) 
 	if id == "" {
 		return session.Content{}, fmt.Errorf("recall %q: %w: the conversation is empty", reference, session.ErrNotExist)
 	}
-	err = c.sessions.inWhole(id, func(whole *session.Session) (err error) {
-		image, err = window.Recall(whole, reference)
+	err = c.sessions.inWhole(id, func(w *whole) (err error) {
+		image, err = window.Recall(w.WithContext(c.sessions.context()), reference)
 		return err
 	})
 	return image, err

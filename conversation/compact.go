@@ -88,10 +88,14 @@ func (c *Chat) counter() (func(session.Entry) int, error) {
 
 // withWhole has do write to all of a conversation as one session.
 func (m *Sessions) withWhole(id string, do func(*session.Session) error) (err error) {
-	whole, _, err := m.openWhole(id, writing)
+	chain, err := m.chain(id, writing)
+	if err != nil {
+		return err
+	}
+	whole, err := session.OpenChain(m.context(), m.store, chain, m.sessionOptions())
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, whole.Close()) }()
-	return do(whole)
+	return do(whole.WithContext(m.context()))
 }

@@ -115,15 +115,11 @@ func (l *link) configChanges(c Config) ([]session.Entry, error) {
 
 // Config returns the settings of a session's conversation.
 func (m *Sessions) Config(id string) (Config, error) {
-	l, err := m.tail(id)
+	l, done, err := m.end(id, reading)
 	if err != nil {
 		return Config{}, err
 	}
-	defer m.release(l)
-	if err := m.lock(l); err != nil {
-		return Config{}, err
-	}
-	defer l.mu.Unlock()
+	defer done()
 	return l.config, nil
 }
 

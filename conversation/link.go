@@ -11,7 +11,6 @@ import (
 	"github.com/coppice-dev/coppice/internal/boundary"
 	"github.com/coppice-dev/coppice/internal/gate"
 	"github.com/coppice-dev/coppice/session"
-	"github.com/coppice-dev/coppice/session/files"
 	"github.com/coppice-dev/coppice/window"
 )
 
@@ -21,11 +20,10 @@ const customMetadata = boundary.CustomSettings
 
 // link is an open session of a chain, with the messages of its path in memory.
 //
-// Its session reports every line of other writers as a conflict (session.ReportAll). So an
-// append lands only if Entries has everything that comes before it: whatever two managers
-// write to one link has one order, and both know it. That is also why a message cannot land
-// after the record that names the continuation: its writer would get a conflict, read the
-// record, and move on to the next link.
+// Only write appends to it, and Sessions.continueLink. Both append after everything that Entries
+// has, or not at all, whoever else writes to the log. So whatever several managers write to one
+// link has one order, which all of them know. That is also why no message lands after the record
+// that names the continuation: its writer reads the record first, and moves on to the next link.
 type link struct {
 	id     string
 	s      *session.Session
@@ -34,75 +32,70 @@ type link struct {
 
 	mu gate.Mutex // guards what follows; held while appending, so waiting for it can be cancelled
 	*boundary.Part
-	known    map[string]bool // the ids of Entries, and of the marker
-	leaf     string          // the end of the path in Entries
-	next     string          // the session that continues this one, or ""
-	lost     string          // the value of next when neither that session nor any after it was there
-	title    string
+	leaf     string         // the end of the path that was read
+	next     string         // the session that its log names as its continuation, or ""
+	title    string         // "" if it has none
 	metadata map[string]any // set by a caller; replaced, never changed, because readers share it
-	active   time.Time      // when something was last said
-	modified bool           // since it was last saved
-
-	config       Config
-	instructions []int // which of Entries are SYSTEM messages
-	files        []int // which of Entries were loaded from files
-
+	config   Config
+	active   time.Time // when something was last said
+	lasting  []int     // which of Entries are SYSTEM or CONTEXT
 	reshaped bool      // the path has entries that change which messages before them are sent
-	joined   []*joined // what was needed of the conversation, if this is its end
+	modified bool      // since it was last saved
 }
 
-// openLink reads the path of a session.
-func openLink(ctx context.Context, s *session.Session) (*link, error) {
+// newLink reads the path of a session.
+func newLink(ctx context.Context, s *session.Session) (*link, error) {
 	l := &link{id: s.ID(), s: s, header: s.Header()}
-	if err := l.read(ctx); err != nil {
-		return nil, err
+	if err := l.read(ctx, s.LeafID()); err != nil {
+		return nil, errors.Join(err, s.Close())
 	}
 	return l, nil
 }
 
-// read reads the whole path.
-func (l *link) read(ctx context.Context) error {
+// read reads the whole path to a leaf; "" is before the first entry.
+func (l *link) read(ctx context.Context, leaf string) (err error) {
 	s := l.s.WithContext(ctx)
-	path, err := s.Forward("")
-	if err != nil {
-		return err
+	var path []session.Entry
+	if leaf != "" {
+		if path, err = s.Forward(leaf); err != nil {
+			return err
+		}
 	}
-	next, err := s.Continuation()
+	next, err := s.Continuation() // the record may be beside the path
 	if err != nil {
 		return err
 	}
 	if l.Part, err = boundary.New(ctx, s, path); err != nil {
 		return err
 	}
-	l.known, l.instructions, l.files = make(map[string]bool), nil, nil
-	if l.Marker != nil {
-		l.known[l.Marker.ID] = true
-	}
-	l.title, l.metadata, l.config, l.next, l.reshaped = "", nil, Config{}, next, false
+	l.title, l.metadata, l.config, l.next, l.lasting, l.reshaped = "", nil, Config{}, next, nil, false
 	l.active = l.header.CreatedAt
 	l.bytes.Store(0)
 	for i := range path {
-		l.take(path[i])
+		l.add(&path[i])
 	}
-	l.leaf = l.s.LeafID()
+	l.leaf = leaf
 	return nil
 }
 
-// take adds an entry to the end of the path.
-func (l *link) take(e session.Entry) {
+// add adds an entry to the end of the path.
+func (l *link) add(e *session.Entry) {
 	if e.Type.IsSaid() && e.Timestamp.After(l.active) {
 		l.active = e.Timestamp
 	}
-	l.Add(&e)
+	l.Add(e)
 	switch {
 	case e.Message != nil:
-		l.takeMessage(&e)
+		l.bytes.Add(size(e))
+		if window.CategoryOf(e) <= CategoryContext {
+			l.lasting = append(l.lasting, len(l.Entries)-1)
+		}
 	case e.SessionInfo != nil:
 		l.title = e.SessionInfo.Name
 	case e.Compaction != nil, e.Merge != nil, e.Revert != nil:
 		l.reshaped = true
 	case e.Custom != nil:
-		l.next = session.ContinuedTo(&e, l.id, l.next)
+		l.next = session.ContinuedTo(e, l.id, l.next)
 		switch e.Custom.CustomType {
 		case customMetadata:
 			l.metadata = e.Custom.Data
@@ -112,36 +105,31 @@ func (l *link) take(e session.Entry) {
 	}
 }
 
-func (l *link) takeMessage(e *session.Entry) {
-	l.known[e.ID] = true
-	l.bytes.Add(size(e))
-	if e.Message.Role == session.RoleSystem && window.CategoryOf(e) == CategorySystem {
-		l.instructions = append(l.instructions, len(l.Entries)-1)
-	}
-	if files.Source(e.Message) != "" && window.CategoryOf(e) == CategoryContext {
-		l.files = append(l.files, len(l.Entries)-1)
-	}
-}
-
-// errBehind means that the session has read more than Entries has. It is never returned to a
-// caller.
-var errBehind = errors.New("the path has moved on")
-
-// append stores entries at the end of the path: all of them or none.
-func (l *link) append(ctx context.Context, entries ...session.Entry) error {
-	if l.s.LeafID() != l.leaf {
-		return errBehind
-	}
-	ids, err := l.s.WithContext(ctx).AppendAll(entries...)
-	if err != nil {
+// write appends the entries that choose returns for the link as it then is: all of them or none.
+// If another writer is faster, choose is called again.
+func (l *link) write(ctx context.Context, choose func() ([]session.Entry, error)) error {
+	var entries []session.Entry
+	err := l.s.Update(ctx, func(tx *session.Tx) (err error) {
+		if err = l.readTo(ctx, tx.Leaf()); err != nil {
+			return err
+		}
+		entries, err = choose()
+		for i := range entries {
+			entries[i].ID = tx.Append(entries[i])
+		}
+		return err
+	})
+	if err != nil || len(entries) == 0 {
 		return err
 	}
-	for i, e := range entries {
-		e.ID = ids[i]
-		l.take(e)
+	l.modified = true
+	if entries[len(entries)-1].Type == session.TypeLeaf {
+		return l.read(ctx, l.s.LeafID())
+	}
+	for i := range entries {
+		l.add(&entries[i])
 	}
 	l.leaf = l.s.LeafID()
-	l.modified = true
 	return nil
 }
 
@@ -150,14 +138,19 @@ func (l *link) refresh(ctx context.Context) error {
 	if _, err := l.s.WithContext(ctx).Refresh(); err != nil {
 		return err
 	}
-	fresh, ok := l.since(l.s.LeafID())
+	return l.readTo(ctx, l.s.LeafID())
+}
+
+// readTo reads on to a new leaf.
+func (l *link) readTo(ctx context.Context, leaf string) error {
+	fresh, ok := l.since(leaf)
 	if !ok {
-		return l.read(ctx) // the leaf was moved to another branch
+		return l.read(ctx, leaf) // it is on another branch
 	}
-	for i := len(fresh) - 1; i >= 0; i-- {
-		l.take(fresh[i])
+	for _, e := range slices.Backward(fresh) {
+		l.add(&e)
 	}
-	l.leaf = l.s.LeafID()
+	l.leaf = leaf
 	return nil
 }
 

@@ -75,7 +75,7 @@ func (m *Sessions) ListConversations(limit, offset int) ([]Info, error) {
 // Info returns what a list says about the conversation that a session is part of. Together
 // with LoadMessages, it is all that a program needs to show conversations page by page.
 func (m *Sessions) Info(id string) (Info, error) {
-	c, err := m.chain(id)
+	c, err := m.chain(id, reading)
 	if err != nil {
 		return Info{}, err
 	}
@@ -150,7 +150,7 @@ func (m *Sessions) read(h *head) *described {
 	case session.RelationRecovery:
 		d.RecoveredFrom = l.header.ParentSession
 	}
-	d.MessageCount, d.TokenCount = len(l.Entries), sumOf(l.Entries)
+	d.MessageCount, d.TokenCount = len(l.Entries), sumOf(l.Entries).Total()
 	d.before, d.tokens = l.Before, l.Own()
 	return d
 }

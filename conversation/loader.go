@@ -16,6 +16,7 @@ import (
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/session/files"
 	"github.com/coppice-dev/coppice/store/vfs"
+	"github.com/coppice-dev/coppice/window"
 )
 
 // ContextConfigName is the file in a context directory that lists its contents.
@@ -237,22 +238,19 @@ func (c *Chat) loadedFrom(source string) ([]Message, error) {
 	if id == "" {
 		return nil, nil
 	}
-	l, err := c.sessions.tail(id)
+	l, done, err := c.sessions.end(id, reading)
 	if err != nil {
 		return nil, err
 	}
-	defer c.sessions.release(l)
-	if err := c.sessions.lock(l); err != nil {
-		return nil, err
-	}
-	defer l.mu.Unlock()
+	defer done()
 	return l.loadedFrom(source), nil
 }
 
 func (l *link) loadedFrom(source string) (loaded []Message) {
-	for _, i := range l.files {
+	for _, i := range l.lasting {
 		e := &l.Entries[i]
-		if from := files.Source(e.Message); (source == "" || from == source) && !l.Cleared[e.ID] {
+		from := files.Source(e.Message)
+		if from != "" && (source == "" || from == source) && window.CategoryOf(e) == CategoryContext && !l.Cleared[e.ID] {
 			loaded = append(loaded, fromEntry(e.Clone()))
 		}
 	}

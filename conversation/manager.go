@@ -484,7 +484,7 @@ func (m *Manager) ListConversations(limit, offset int) ([]Info, error) {
 // DeleteConversation removes all sessions of a conversation from the store. It reports
 // whether they are gone; they are gone, too, if there were none.
 func (m *Manager) DeleteConversation(id string) (bool, error) {
-	chain, err := m.Sessions.chain(id)
+	chain, err := m.Sessions.chain(id, reading)
 	if err != nil && !errors.Is(err, session.ErrNotExist) {
 		return false, err
 	}

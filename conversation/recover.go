@@ -13,30 +13,30 @@ import (
 // caller must release the link.
 func (m *Sessions) recover(id string, cause error, a access) (*link, error) {
 	m.options.Logger.Error("session cannot be read", "session", id, "cause", cause)
-	stand, err := m.standIn(id, cause, a)
+	instead, err := m.replacement(id, cause, a)
 	if err != nil {
 		return nil, errors.Join(cause, err)
 	}
-	if stand == "" {
+	if instead == "" {
 		return nil, cause
 	}
-	m.options.Logger.Warn("session recovered", "session", id, "in", stand)
-	if stand != id {
+	m.options.Logger.Warn("session recovered", "session", id, "in", instead)
+	if instead != id {
 		m.mu.Lock()
-		m.recovered[id] = stand
+		m.recovered[id] = instead
 		m.mu.Unlock()
 	}
-	return m.links.Get(m.context(), stand, func() (*link, error) { return m.load(stand) })
+	return m.links.Get(m.context(), instead, func() (*link, error) { return m.load(instead) })
 }
 
-// standIn returns the id of the replacement, or "" if there is none and none may be created.
-func (m *Sessions) standIn(id string, cause error, a access) (string, error) {
+// replacement returns the id of the replacement, or "" if there is none and none may be created.
+func (m *Sessions) replacement(id string, cause error, a access) (string, error) {
 	if err := m.recovering.LockContext(m.context()); err != nil { // so that two callers at once get the same one
 		return "", err
 	}
 	defer m.recovering.Unlock()
-	if stand := m.resolve(id); stand != id {
-		return stand, nil
+	if known := m.resolve(id); known != id {
+		return known, nil
 	}
 	ctx := m.context()
 	if a == reading {
@@ -67,7 +67,7 @@ func (m *Sessions) header(ctx context.Context, name string) (h session.Header, _
 
 // Problems returns the faults of a session that can be read anyway.
 func (m *Sessions) Problems(id string) ([]session.Problem, error) {
-	l, err := m.acquire(id)
+	l, err := m.acquire(id, reading)
 	if err != nil {
 		return nil, err
 	}

@@ -27,54 +27,35 @@ func (c *Chat) reopen() error {
 	if id == "" {
 		return ErrAnswered
 	}
-	if err := c.sessions.refreshTail(id, writing); err != nil {
-		return err
-	}
 	if err := c.order.LockContext(c.sessions.context()); err != nil {
 		return err
 	}
 	defer c.order.Unlock()
-	return c.sessions.atTail("retry", id, c.sessions.reopenLink)
+	return c.sessions.change("retry", id, (*link).reopen)
 }
 
-func (m *Sessions) reopenLink(l *link) (settled bool, _ error) {
-	if err := m.lock(l); err != nil {
-		return false, err
-	}
-	defer l.mu.Unlock()
+// reopen returns the entry that takes back an incomplete reply, if the path ends with one.
+func (l *link) reopen() ([]session.Entry, error) {
 	last := len(l.Entries) - 1
 	for last >= 0 && l.Entries[last].Message.Role == session.RoleSystem {
 		last-- // documents are not answered
 	}
 	if last < 0 || l.Pairs.Pending() {
-		return true, fmt.Errorf("session %s: %w", l.id, ErrAnswered)
+		return nil, fmt.Errorf("session %s: %w", l.id, ErrAnswered)
 	}
-	message := l.Entries[last].Message
-	if message.Role != session.RoleAssistant {
-		return true, nil
+	e := &l.Entries[last]
+	if e.Message.Role != session.RoleAssistant {
+		return nil, nil
 	}
-	if _, incomplete := message.Metadata[MetaIncomplete]; !incomplete {
-		return true, fmt.Errorf("session %s: %w", l.id, ErrAnswered)
+	if _, incomplete := e.Message.Metadata[MetaIncomplete]; !incomplete {
+		return nil, fmt.Errorf("session %s: %w", l.id, ErrAnswered)
 	}
-	return m.abandon(l, l.Entries[last].ID)
-}
-
-// abandon moves the leaf to before the last message of a link.
-func (m *Sessions) abandon(l *link, id string) (settled bool, _ error) {
-	if l.s.LeafID() != l.leaf {
-		return false, m.settle(l, errBehind)
-	}
-	e, err := l.s.Entry(id)
+	stored, err := l.s.Entry(e.ID)
 	if err != nil {
-		return true, err
+		return nil, err
 	}
-	if l.leaf != id || e.ParentID == nil {
-		// Something that counts was recorded after the message, so do not move back:
-		// remove only the message from the context.
-		err = l.append(m.context(), session.Entry{ID: newID(), Type: session.TypeContextEdit, ContextEdit: &session.ContextEditEntry{TargetID: id}})
-	} else if err = l.s.WithContext(m.context()).Branch(*e.ParentID); err == nil {
-		l.modified = true
-		err = l.read(m.context())
+	if l.leaf != e.ID || stored.ParentID == nil { // what was recorded after it still counts
+		return []session.Entry{cleared(e.ID)}, nil
 	}
-	return err == nil, m.settle(l, err)
+	return []session.Entry{{ID: newID(), Type: session.TypeLeaf, ParentID: stored.ParentID, Leaf: &session.LeafEntry{FromID: e.ID}}}, nil
 }

@@ -41,14 +41,14 @@ func (m *Sessions) SaveSession(s Session) (bool, error) {
 	return true, m.Save(s.ID)
 }
 
-// ensure creates the session if the store does not have it.
+// ensure creates the session if neither the store has it nor a conversation that has lost it.
 func (m *Sessions) ensure(s Session) error {
 	there, err := m.exists(s.ID)
 	if err != nil || there {
 		return err
 	}
-	if left, err := m.survivors(s.ID); err != nil || len(left) > 0 {
-		return err // nil if it is a conversation whose first session is missing
+	if _, err := m.chainOf(s.ID, reading); !errors.Is(err, session.ErrNotExist) {
+		return err
 	}
 	h := session.Header{ID: s.ID, CreatedAt: s.CreatedAt}
 	h.CWD, _ = s.Metadata[MetaDirectory].(string)
@@ -64,25 +64,19 @@ func (m *Sessions) ensure(s Session) error {
 
 // saveMessages appends those messages that the conversation does not have.
 func (m *Sessions) saveMessages(s Session) error {
-	var lacking []Message
-	err := m.inWhole(s.ID, func(whole *session.Session) error {
-		lacking = nil
-		for _, msg := range s.Messages {
-			known, err := whole.Has(msg.ID)
-			if err != nil {
-				return err
-			}
-			if !known {
-				lacking = append(lacking, msg)
-			}
-		}
-		return nil
-	})
+	ids := make([]string, len(s.Messages))
+	for i := range s.Messages {
+		ids[i] = s.Messages[i].ID
+	}
+	known, err := m.known(s.ID, ids...)
 	if err != nil {
 		return err
 	}
 	var fresh []session.Entry
-	for _, msg := range lacking {
+	for _, msg := range s.Messages {
+		if known[msg.ID] {
+			continue
+		}
 		if err := session.CheckRole(msg.Role); err != nil {
 			return fmt.Errorf("message %.80q: %w", msg.ID, err)
 		}
@@ -95,8 +89,8 @@ func (m *Sessions) saveMessages(s Session) error {
 	if len(fresh) == 0 {
 		return nil
 	}
-	_, moved, err := m.append(s.ID, fresh...)
-	m.tell(moved)
+	moved, err := m.append(s.ID, fresh...)
+	m.report(moved)
 	return err
 }
 
@@ -109,7 +103,7 @@ func (m *Sessions) saveMetadata(s Session) error {
 // message has stored it already. This waits for the disk, and notices what happened to
 // the store since.)
 func (m *Sessions) Save(id string) error {
-	l, err := m.acquire(id)
+	l, err := m.acquire(id, reading)
 	if err != nil {
 		return err
 	}
@@ -164,74 +158,89 @@ func (m *Sessions) saveEach(wanted func(*link) bool) error {
 }
 
 // SaveError returns what went wrong in the background since it was last called, or nil.
-func (m *Sessions) SaveError() error { return m.saver.take() }
+func (m *Sessions) SaveError() error { return m.saver.errors() }
 
 // saver saves at an interval, and keeps errors until the caller asks for them.
 type saver struct {
-	save  func() error
-	tell  func(error)
-	every chan time.Duration // a new interval
-	quit  chan struct{}      // closed to end the goroutine
-	ended chan struct{}      // closed when it has ended
+	save    func() error
+	onError func(error)
 
-	mu   sync.Mutex // guards errs
-	errs []error    // not reported yet
+	saving sync.Mutex // held while it saves in the background
+
+	mu       sync.Mutex    // guards what follows
+	interval time.Duration // not positive: never
+	timer    *time.Timer   // for the next time, or nil
+	stopped  bool
+	unread   []error // not reported yet
 }
 
-func newSaver(save func() error, tell func(error), interval time.Duration) *saver {
-	s := &saver{save: save, tell: tell, every: make(chan time.Duration), quit: make(chan struct{}), ended: make(chan struct{})}
-	go s.run(interval)
+func newSaver(save func() error, onError func(error), interval time.Duration) *saver {
+	s := &saver{save: save, onError: onError}
+	s.setInterval(interval)
 	return s
-}
-
-func (s *saver) run(interval time.Duration) {
-	defer close(s.ended)
-	for {
-		var due <-chan time.Time // never, unless there is an interval
-		if interval > 0 {
-			due = time.After(interval)
-		}
-		select {
-		case <-s.quit:
-			return
-		case interval = <-s.every:
-		case <-due:
-			if err := s.save(); err != nil {
-				s.report(err)
-			}
-		}
-	}
 }
 
 // setInterval saves at another interval from now on, or not at all if that is not positive.
 func (s *saver) setInterval(interval time.Duration) {
-	select {
-	case s.every <- interval:
-	case <-s.ended:
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.interval = interval
+	s.schedule()
+}
+
+// schedule saves when the interval is over. It is called with mu held.
+func (s *saver) schedule() {
+	if s.timer != nil {
+		s.timer.Stop()
 	}
+	if s.interval > 0 && !s.stopped {
+		s.timer = time.AfterFunc(s.interval, s.run)
+	}
+}
+
+func (s *saver) run() {
+	s.saving.Lock()
+	defer s.saving.Unlock()
+	s.mu.Lock()
+	stopped := s.stopped
+	s.mu.Unlock()
+	if stopped {
+		return
+	}
+	if err := s.save(); err != nil {
+		s.report(err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.schedule()
 }
 
 // stop ends saving for good, and waits for a save in progress.
 func (s *saver) stop() {
-	close(s.quit)
-	<-s.ended
+	s.mu.Lock()
+	s.stopped = true
+	s.schedule()
+	s.mu.Unlock()
+	s.saving.Lock()
+	defer s.saving.Unlock()
 }
 
 // report keeps an error until the caller asks for it, and calls OnSaveError.
 func (s *saver) report(err error) {
 	const enough = 16
 	s.mu.Lock()
-	if len(s.errs) < enough {
-		s.errs = append(s.errs, err)
+	if len(s.unread) < enough {
+		s.unread = append(s.unread, err)
 	}
 	s.mu.Unlock()
-	s.tell(err)
+	s.onError(err)
 }
 
-func (s *saver) take() error {
+// errors returns what was not reported yet.
+func (s *saver) errors() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	err := errors.Join(s.errs...)
-	s.errs = nil
+	err := errors.Join(s.unread...)
+	s.unread = nil
 	return err
 }

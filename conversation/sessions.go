@@ -1,6 +1,7 @@
 package conversation
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,21 +27,22 @@ type sessionsCore struct {
 	store   store.Store
 	owned   bool // close the store with the manager
 	options Options
-	links   *pool.Pool[*link] // the sessions in memory, by id
+	links   *pool.Pool[*link]  // the sessions in memory, by id
+	wholes  *pool.Pool[*whole] // the conversations that are read, by the id that they were asked for with
+	recent  *pool.Pool[*whole] // the ends of conversations that fill a window, by the id of the last link
 	saver   *saver
 
 	recovering gate.Mutex // held while a replacement for a session is found or created
 
-	shelves   *pool.Pool[*shelf] // the sessions whose pages are read, by id
-	surveying gate.Mutex         // guards what follows
-	heads     map[string]*head   // what is known about all sessions, by name
+	surveying gate.Mutex       // guards what follows
+	heads     map[string]*head // what is known about all sessions, by name
 	catalogue catalogue
 
 	mu        sync.Mutex // guards what follows
 	settings  Settings
-	current   string            // the id of the current session, or ""
-	tails     map[string]string // the last session of a chain when we last looked; a hint
-	recovered map[string]string // the replacements of sessions that cannot be read
+	current   string              // the id of the current session, or ""
+	ends      map[string]knownEnd // of conversations, by the id of any of their sessions
+	recovered map[string]string   // the replacements of sessions that cannot be read
 	closed    bool
 }
 
@@ -95,12 +97,14 @@ func NewSessions(st store.Store, o *Options) (*Sessions, error) {
 func newSessions(st store.Store, opts Options) *Sessions {
 	m := &Sessions{sessionsCore: &sessionsCore{
 		store: st, options: opts, settings: opts.Settings,
-		tails: make(map[string]string), recovered: make(map[string]string),
+		ends: make(map[string]knownEnd), recovered: make(map[string]string),
 	}}
 	m.links = pool.New(limitsOf(opts.Settings), pool.Options[*link]{
 		Close: m.closeLink, Size: func(l *link) int64 { return l.bytes.Load() }, IsShort: opts.UnderPressure,
 	})
-	m.shelves = pool.New(pool.Limits{Count: maxShelves}, pool.Options[*shelf]{Close: (*shelf).close})
+	forReading := pool.Options[*whole]{Close: (*whole).close, Size: (*whole).Footprint, IsShort: opts.UnderPressure}
+	m.wholes = pool.New(pool.Limits{Count: maxWholes, Bytes: opts.Settings.MaxBytesInMemory}, forReading)
+	m.recent = pool.New(limitsOf(opts.Settings), forReading)
 	m.saver = newSaver(m.SaveAll, opts.OnSaveError, opts.Settings.AutoSaveInterval) // last, for it begins at once
 	return m
 }
@@ -122,6 +126,8 @@ func (m *Sessions) SetSettings(s Settings) error {
 	m.settings = s
 	m.mu.Unlock()
 	m.links.Limit(limitsOf(s))
+	m.recent.Limit(limitsOf(s))
+	m.wholes.Limit(pool.Limits{Count: maxWholes, Bytes: s.MaxBytesInMemory})
 	m.saver.setInterval(s.AutoSaveInterval)
 	return nil
 }
@@ -145,7 +151,8 @@ func (m *Sessions) CreateSession(title string) (Session, error) {
 	}
 	defer l.mu.Unlock()
 	if title != "" {
-		if err := l.append(m.context(), titled(title)); err != nil {
+		err = l.write(m.context(), func() ([]session.Entry, error) { return []session.Entry{titled(title)}, nil })
+		if err != nil {
 			return Session{}, err
 		}
 	}
@@ -159,13 +166,7 @@ func (m *Sessions) create(h session.Header) (*link, error) {
 	if err != nil {
 		return nil, err
 	}
-	l, err := m.adopt(s)
-	if err == nil {
-		l.mu.Lock()
-		l.modified = true // a new session has to be saved too
-		l.mu.Unlock()
-	}
-	return l, err
+	return m.adopt(s)
 }
 
 // opener returns a function that opens a session a second time, beside the link.
@@ -175,18 +176,22 @@ func (m *Sessions) opener(id string) func() (*session.Session, error) {
 	}
 }
 
-// adopt puts an open session into the pool. The caller must release the link.
+// adopt puts a new session into the pool. The caller must release the link.
 func (m *Sessions) adopt(s *session.Session) (*link, error) {
-	l, err := openLink(m.context(), s)
+	l, err := newLink(m.context(), s)
 	if err != nil {
-		return nil, errors.Join(err, s.Close())
+		return nil, err
 	}
+	l.modified = true // it has to be saved
 	got, err := m.links.Get(context.Background(), l.id, func() (*link, error) { return l, nil })
 	if got != l {
 		m.closeLink(l) // another goroutine has loaded it already
 	}
 	return got, err
 }
+
+// maxWholes is how many conversations stay open as a whole.
+const maxWholes = 4
 
 // release ends the use of a link.
 func (m *Sessions) release(l *link) { m.links.Release(l.id, l) }
@@ -200,15 +205,11 @@ func limitsOf(s Settings) pool.Limits {
 // to return: damaged lines are skipped, and if the session cannot be read at all, its backup
 // replaces it, or else a new session with a notice.
 func (m *Sessions) LoadSession(id string) (Session, error) {
-	l, err := m.acquireFresh(id, writing)
+	l, done, err := m.use(id, writing)
 	if err != nil {
 		return Session{}, err
 	}
-	defer m.release(l)
-	if err := m.lock(l); err != nil {
-		return Session{}, err
-	}
-	defer l.mu.Unlock()
+	defer done()
 	m.setCurrent(l.id)
 	return l.session(), nil
 }
@@ -219,15 +220,11 @@ func (m *Sessions) CurrentSession() (_ Session, ok bool, _ error) {
 	if id == "" {
 		return Session{}, false, nil
 	}
-	l, err := m.acquire(id)
+	l, done, err := m.use(id, reading)
 	if err != nil {
 		return Session{}, false, err
 	}
-	defer m.release(l)
-	if err := m.lock(l); err != nil {
-		return Session{}, false, err
-	}
-	defer l.mu.Unlock()
+	defer done()
 	return l.session(), true, nil
 }
 
@@ -253,20 +250,24 @@ func (m *Sessions) setCurrent(id string) {
 	m.current = id
 }
 
-// acquire returns the link of a session. The caller releases it.
-func (m *Sessions) acquire(id string) (*link, error) { return m.acquireFor(id, reading) }
-
-// acquireFor is acquire for a kind of access. If the session is wanted for writing and cannot
-// be read, it creates a replacement.
-func (m *Sessions) acquireFor(id string, a access) (*link, error) {
+// check returns an error if no session can have an id, or if the manager is closed.
+func (m *Sessions) check(id string) error {
 	if err := store.CheckName(id); err != nil {
-		return nil, err
+		return err
 	}
 	m.mu.Lock()
-	closed := m.closed
-	m.mu.Unlock()
-	if closed {
-		return nil, fmt.Errorf("session manager: %w", session.ErrClosed)
+	defer m.mu.Unlock()
+	if m.closed {
+		return fmt.Errorf("session manager: %w", session.ErrClosed)
+	}
+	return nil
+}
+
+// acquire returns the link of a session as we know it. The caller releases it. If the session
+// cannot be read, the link is that of its replacement, which is created if it is wanted for writing.
+func (m *Sessions) acquire(id string, a access) (*link, error) {
+	if err := m.check(id); err != nil {
+		return nil, err
 	}
 	id = m.resolve(id)
 	l, err := m.links.Get(m.context(), id, func() (*link, error) { return m.load(id) })
@@ -276,26 +277,31 @@ func (m *Sessions) acquireFor(id string, a access) (*link, error) {
 	return l, err
 }
 
-// acquireFresh is acquire that reads what others have added. If the session was
-// rewritten since we opened it, for example by a redaction, it is opened again.
-func (m *Sessions) acquireFresh(id string, a access) (*link, error) {
-	l, err := m.acquireFor(id, a)
-	if err != nil {
-		return nil, err
+// use is acquire for a link that is locked, and as it is stored now. The caller calls done. If the
+// session was rewritten since we opened it, for example by a redaction, it is opened again.
+func (m *Sessions) use(id string, a access) (_ *link, done func(), _ error) {
+	for tries := 0; ; tries++ {
+		l, err := m.acquire(id, a)
+		if err != nil {
+			return nil, nil, err
+		}
+		if err = m.lock(l); err != nil {
+			m.release(l)
+			return nil, nil, err
+		}
+		done := func() {
+			l.mu.Unlock()
+			m.release(l)
+		}
+		if err = l.refresh(m.context()); err == nil {
+			return l, done, nil
+		}
+		done()
+		if !session.MustReopen(err) || tries == maxReopened {
+			return nil, nil, err
+		}
+		m.links.Drop(l.id)
 	}
-	if err = m.lock(l); err == nil {
-		err = l.refresh(m.context())
-		l.mu.Unlock()
-	}
-	if err == nil {
-		return l, nil
-	}
-	m.release(l)
-	if !session.MustReopen(err) {
-		return nil, err
-	}
-	m.links.Drop(l.id)
-	return m.acquireFor(id, a)
 }
 
 // resolve returns the id of the replacement of a session that cannot be read, or the id
@@ -303,10 +309,7 @@ func (m *Sessions) acquireFresh(id string, a access) (*link, error) {
 func (m *Sessions) resolve(id string) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if stand := m.recovered[id]; stand != "" {
-		return stand
-	}
-	return id
+	return cmp.Or(m.recovered[id], id)
 }
 
 func (m *Sessions) load(id string) (*link, error) {
@@ -314,11 +317,7 @@ func (m *Sessions) load(id string) (*link, error) {
 	if err != nil {
 		return nil, err
 	}
-	l, err := openLink(m.context(), s)
-	if err != nil {
-		return nil, errors.Join(err, s.Close())
-	}
-	return l, nil
+	return newLink(m.context(), s)
 }
 
 // closeLink closes a link that leaves the pool. It flushes first, because no later Save could.
@@ -326,9 +325,6 @@ func (m *Sessions) closeLink(l *link) (gone bool) {
 	err := l.flush(m.context(), m.opener(l.id))
 	if errors.Is(err, session.ErrNotExist) || errors.Is(err, session.ErrClosed) {
 		err = nil // there is nothing left to save, or it is closed already
-	}
-	for _, j := range l.joined {
-		err = errors.Join(err, j.Close())
 	}
 	if err := errors.Join(err, l.s.Close()); err != nil {
 		m.saver.report(fmt.Errorf("close session %s: %w", l.id, err))
@@ -352,7 +348,11 @@ func (m *Sessions) SessionsInMemory() (ids []string, bytes int64) { return m.lin
 
 // ReleaseMemory closes sessions until their messages take at most a number of bytes, or no
 // other session may be closed.
-func (m *Sessions) ReleaseMemory(bytes int64) { m.links.Shrink(bytes) }
+func (m *Sessions) ReleaseMemory(bytes int64) {
+	m.links.Shrink(bytes)
+	m.wholes.Shrink(bytes)
+	m.recent.Shrink(bytes)
+}
 
 // DeleteSession removes a session from the store. It reports whether the session is
 // gone; it is gone, too, if it was not there. A file store keeps what it removes in its
@@ -362,7 +362,7 @@ func (m *Sessions) DeleteSession(id string) (bool, error) {
 		return false, err
 	}
 	if m.links.Has(id) { // let a running write finish
-		if l, err := m.acquire(id); err == nil {
+		if l, err := m.acquire(id, reading); err == nil {
 			err = m.lock(l)
 			if err == nil {
 				l.mu.Unlock()
@@ -378,9 +378,15 @@ func (m *Sessions) DeleteSession(id string) (bool, error) {
 	}
 	m.links.Drop(id)
 	err := m.store.Remove(m.context(), id)
+	for _, p := range []*pool.Pool[*whole]{m.wholes, m.recent} { // any of them may have it
+		keys, _ := p.Contents()
+		for _, key := range keys {
+			p.Drop(key)
+		}
+	}
 	m.mu.Lock()
 	delete(m.recovered, id)
-	clear(m.tails)
+	clear(m.ends)
 	if m.current == id {
 		m.current = ""
 	}
@@ -402,13 +408,14 @@ func (m *Sessions) Close() error {
 	m.closed = true
 	m.mu.Unlock()
 	m.saver.stop()
-	m.shelves.Close()
+	m.wholes.Close()
+	m.recent.Close()
 	m.surveying.Lock()
 	m.catalogue.close()
 	m.surveying.Unlock()
 	err := m.SaveAll()
 	m.links.Close()
-	err = errors.Join(err, m.saver.take())
+	err = errors.Join(err, m.saver.errors())
 	if m.owned {
 		err = errors.Join(err, m.store.Close())
 	}

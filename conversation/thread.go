@@ -9,22 +9,37 @@ import (
 	"github.com/coppice-dev/coppice/store"
 )
 
-// A thread is a chain of links that form one conversation. Messages are added to its
-// last link; a link is continued once, by the first writer to do so.
+// A conversation is a chain of sessions, and this file adds to its end. What is the end depends on
+// the session that the log of a link names as its continuation:
+//
+//	that session is            the link is         a writer
+//	not named                  the end             appends or, at the boundary, continues the link
+//	there, and continues it    before the end      goes to the end
+//	named and not there (yet)  the end             continues the link: see session.Session.Continue
+//	there, and unreadable      the end to readers  writes to its replacement: see recover.go
+//	there, and of another      the end             continues the link in a session of another name
+//
+// For example, s0 is full, and two managers each add a message to it. Both find that it is the
+// end, and both call Continue:
+//
+//	one     names s1 in the log of s0, then creates s1
+//	other   reads the name, cannot create s1, and gets ErrExist
+//
+// Both look for the end again, find s1, and append there. What is tried again is always the whole
+// of it: find the end, lock it, decide, write. After an attempt that may or may not have landed,
+// we ask the conversation which of the entries it has.
 
-// maxAttempts is how often an append is tried while others are faster. Every failed attempt
-// means that another writer's append succeeded.
+// maxAttempts is how often a write is tried while others are faster. Every failed attempt means
+// that another writer's succeeded.
 const maxAttempts = 1000
 
-// maxUnsettled is how often an append with an unknown outcome is tried again.
-const maxUnsettled = 3
+// maxReopened is how often a session is opened again for one operation, because it can no longer
+// be used: see session.MustReopen.
+const maxReopened = 3
 
-// errUnsettled means that an append must be looked up and perhaps tried again.
-var errUnsettled = errors.New("the outcome is not known yet")
-
-// tail returns the last link of a session's chain. The caller must release it. The session
-// itself may be missing, as long as one of its chain is there.
-func (m *Sessions) tail(id string) (*link, error) { return m.tailFor(id, reading) }
+// errNotEnd means that a link is full, or was continued since it was found to be the end. It is
+// never returned to a caller.
+var errNotEnd = errors.New("the session is not the end of its conversation")
 
 // access says what a session is wanted for. Reading never writes: it must not bring back a
 // session that was removed.
@@ -35,62 +50,108 @@ const (
 	writing access = true
 )
 
-func (m *Sessions) tailFor(id string, a access) (*link, error) {
-	l, err := m.acquireTail(id, a)
-	if err != nil {
-		return nil, err
-	}
-	for seen := map[string]bool{}; !seen[l.id]; {
-		seen[l.id] = true
-		if err := m.lock(l); err != nil {
-			m.release(l)
-			return nil, err
-		}
-		next := l.next
-		l.mu.Unlock()
-		if next == "" {
-			m.rememberTail(id, l.id)
-			return l, nil
-		}
-		following, err := m.follow(l, next, a)
-		if err == nil && following == nil { // the session that it names is not there
-			m.rememberTail(id, l.id)
-			return l, nil
-		}
-		m.release(l)
-		if err != nil {
-			return nil, err
-		}
-		l = following
-	}
-	m.release(l)
-	return nil, &session.Error{Op: "follow", Name: id, Kind: session.ErrCorrupt, Err: errors.New("its continuations form a circle")}
+// knownEnd is where a conversation ended when we last looked. It is only a hint: isEnd decides.
+type knownEnd struct {
+	link    string
+	foreign string // a session that the link names, and that is there but does not continue it
 }
 
-// acquireTail returns the last known link, or the session itself, or what is left of its
-// chain.
-func (m *Sessions) acquireTail(id string, a access) (*link, error) {
+// end returns the last link of the conversation that a session is part of, as it is stored now,
+// and locked. The caller calls done. The session itself may be missing, as long as another names
+// it.
+func (m *Sessions) end(id string, a access) (_ *link, done func(), _ error) {
 	m.mu.Lock()
-	known := m.tails[id]
+	known, found := m.ends[id]
 	m.mu.Unlock()
-	if known != "" {
-		if l, err := m.acquireFor(known, a); !isLost(err) {
-			return l, err
+	if found {
+		l, done, err := m.use(known.link, a)
+		switch {
+		case err == nil && m.isEnd(l, known, a):
+			return l, done, nil
+		case err == nil:
+			done()
+		case !isLost(err):
+			return nil, nil, err
 		}
 	}
-	l, err := m.acquire(id)
-	if !isLost(err) {
-		return l, err
+	return m.findEnd(id, a)
+}
+
+// isEnd reports whether nothing that is there continues a link.
+func (m *Sessions) isEnd(l *link, known knownEnd, a access) bool {
+	return l.next == "" || a == reading && l.next == known.foreign || !m.isThere(l.next)
+}
+
+// findEnd is end without a hint.
+func (m *Sessions) findEnd(id string, a access) (*link, func(), error) {
+	from := id
+	for range maxAttempts {
+		chain, err := m.chainOf(from, a)
+		if err != nil {
+			return nil, nil, err
+		}
+		known := knownEnd{link: chain.Links[len(chain.Links)-1]}
+		l, done, err := m.use(known.link, a)
+		if err != nil {
+			return nil, nil, err
+		}
+		if !m.isEnd(l, known, a) {
+			next, err := m.following(l, chain, a)
+			if err != nil || next != "" {
+				done()
+			}
+			if err != nil {
+				return nil, nil, err
+			}
+			if next != "" {
+				from = next
+				continue
+			}
+			known.foreign = l.next
+		}
+		m.rememberEnd(id, known)
+		return l, done, nil
 	}
-	if left, findErr := m.survivors(id); findErr != nil {
-		return nil, findErr
-	} else if n := len(left); n > 0 {
-		return m.acquireFor(left[n-1], a)
+	return nil, nil, tooSlow("open", id) // it grows faster than we can read
+}
+
+// chainOf returns which sessions a conversation consists of, or what has replaced it.
+func (m *Sessions) chainOf(id string, a access) (session.Linked, error) {
+	if err := m.check(id); err != nil {
+		return session.Linked{}, err
 	}
-	if errors.Is(err, session.ErrCorrupt) {
-		return m.acquireFor(id, a)
+	chain, err := session.FindChain(m.context(), m.store, m.resolve(id), nil)
+	if !errors.Is(err, session.ErrCorrupt) {
+		return chain, err
 	}
-	return nil, err
+	l, err := m.acquire(id, a)
+	if err != nil {
+		return chain, err
+	}
+	m.release(l)
+	return session.FindChain(m.context(), m.store, l.id, nil)
+}
+
+// following returns the session with which a conversation goes on after l, the last of a chain. l
+// names a session that is there and that the chain does not have: because it has just been
+// created, it cannot be read, or it does not continue l. Then the result is "".
+func (m *Sessions) following(l *link, chain session.Linked, a access) (string, error) {
+	if slices.Contains(chain.Links, l.next) {
+		return "", &session.Error{Op: "follow", Name: l.id, Kind: session.ErrCorrupt, Err: errors.New("its continuations form a circle")}
+	}
+	next, err := m.acquire(l.next, a)
+	if isLost(err) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	defer m.release(next)
+	isReplaced := next.id != l.next
+	if isReplaced || next.header.Relation == session.RelationContinuation && next.header.ParentSession == l.id {
+		return next.id, nil
+	}
+	return "", nil
 }
 
 // isLost reports whether an error means that a session counts as missing.
@@ -98,136 +159,101 @@ func isLost(err error) bool {
 	return errors.Is(err, session.ErrNotExist) || errors.Is(err, session.ErrCorrupt)
 }
 
-// survivors returns the sessions of a chain in which one is missing or cannot be read,
-// in order. There are none if no other session names the missing one.
-func (m *Sessions) survivors(id string) ([]string, error) {
-	ctx := m.context()
-	chain, err := session.FindChain(ctx, m.store, id, nil)
-	if err == nil || !errors.Is(err, session.ErrNotExist) && !errors.Is(err, session.ErrCorrupt) {
-		return without(chain.Links, id), err
-	}
-	if errors.Is(err, session.ErrNotExist) {
-		return nil, nil
-	}
-	names, err := store.Names(ctx, m.store)
-	for _, name := range names {
-		if l, err := session.ReadLink(ctx, m.store, name); err == nil && (l.Continues == id || l.Original == id) {
-			chain, err := session.FindChain(ctx, m.store, name, nil)
-			return without(chain.Links, id), err
-		}
-	}
-	return nil, err
-}
-
-func without(ids []string, id string) []string {
-	return slices.DeleteFunc(slices.Clone(ids), func(other string) bool { return other == id })
-}
-
-// rememberTail saves the next caller the search. It is only a hint: the link it leads to may
-// have been continued since.
-func (m *Sessions) rememberTail(id, tail string) {
+func (m *Sessions) rememberEnd(id string, end knownEnd) {
 	const enough = 10_000
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if len(m.tails) >= enough {
-		clear(m.tails)
+	if len(m.ends) >= enough {
+		clear(m.ends)
 	}
-	m.tails[id] = tail
+	m.ends[id] = end
 }
 
-// follow returns the continuation of a link. If that is missing, it returns the last
-// session of the chain after it, or nil if there is none.
-func (m *Sessions) follow(l *link, next string, a access) (*link, error) {
-	if !m.links.Has(next) {
-		next = m.skip(next)
-	}
-	following, err := m.acquireFor(next, a)
-	if !isLost(err) {
-		return following, err
-	}
-	if err := m.lock(l); err != nil {
-		return nil, err
-	}
-	known := l.lost == next
-	l.mu.Unlock()
-	if known { // do not look through the whole store a second time
-		return nil, nil
-	}
-	chain, err := session.FindChain(m.context(), m.store, l.id, nil)
-	if err != nil {
-		return nil, err
-	}
-	at := slices.Index(chain.Links, l.id)
-	if last := len(chain.Links) - 1; at >= 0 && at < last {
-		return m.acquireFor(chain.Links[last], a)
-	}
-	if err := m.lock(l); err != nil {
-		return nil, err
-	}
-	defer l.mu.Unlock()
-	l.lost = next
-	return nil, nil
-}
-
-// skip returns the last link after a session without reading the messages in between, because
-// a conversation is resumed at its end.
-func (m *Sessions) skip(id string) string {
-	for seen := map[string]bool{}; !seen[id]; {
-		seen[id] = true
-		next := m.nextOf(id)
-		if there, err := m.exists(next); err != nil || !there {
-			break
-		}
-		id = next
-	}
-	return id
-}
-
-// nextOf returns the continuation that a session names, or "".
-func (m *Sessions) nextOf(id string) string {
-	s, err := session.Open(m.context(), m.store, id, m.sessionOptions())
-	if err != nil {
-		return "" // the caller that acquires it gets the reason
-	}
-	defer s.Close()
-	next, _ := s.WithContext(m.context()).Continuation()
-	return next
-}
-
-// append adds entries at the end of a conversation. It returns the id of the session that has
-// the last of them, and the transitions that happened. Entries must have ids, because that is
-// how an append with an unknown outcome is looked up: an entry that the log has is never
-// written again.
-func (m *Sessions) append(id string, entries ...session.Entry) (_ string, transitions []Transition, _ error) {
-	unsettled := 0
-	for attempts := 0; attempts < maxAttempts; attempts++ {
-		l, err := m.tailFor(id, writing)
+// append adds entries at the end of a conversation, and returns the transitions that happened.
+// Entries must have ids, because that is how those of an append with an unknown outcome are looked
+// up: an entry that the conversation has is not written again.
+func (m *Sessions) append(id string, entries ...session.Entry) (transitions []Transition, _ error) {
+	reopened := 0
+	for failed := 0; failed < maxAttempts; failed++ {
+		l, done, err := m.end(id, writing)
 		if err != nil {
-			return "", transitions, err
+			return transitions, err
 		}
 		rest, moved, err := m.appendTo(l, entries)
-		m.release(l)
-		if moved != nil {
+		done()
+		switch {
+		case moved != nil:
 			m.moved(*moved)
 			transitions = append(transitions, *moved)
-		}
-		if errors.Is(err, errUnsettled) && unsettled < maxUnsettled {
-			unsettled++
-			rest, err = m.missing(l.id, rest)
+		case session.MustReopen(err) && reopened < maxReopened:
+			reopened++
+			m.links.Drop(l.id)
+			rest, err = m.lacking(id, rest)
+		case errors.Is(err, session.ErrExist):
+			known := len(rest)
+			if rest, _ = m.lacking(id, rest); len(rest) < known {
+				err = nil
+			}
 		}
 		if err != nil {
-			return "", transitions, err
+			return transitions, err
 		}
 		if len(rest) == 0 {
 			m.advance(id, l.id)
-			return l.id, transitions, nil
+			return transitions, nil
 		}
 		if len(rest) < len(entries) || moved != nil {
-			attempts = 0 // we made progress
+			failed = 0
 		}
 		entries = rest
 	}
-	return "", transitions, tooSlow("append", id)
+	return transitions, tooSlow("append", id)
+}
+
+// appendTo adds as many of the entries to a link as belong there, and returns the rest. moved is
+// set if the link was continued instead.
+func (m *Sessions) appendTo(l *link, entries []session.Entry) (rest []session.Entry, moved *Transition, err error) {
+	var batch []session.Entry
+	err = l.write(m.context(), func() ([]session.Entry, error) {
+		limit := m.limitOf(l)
+		if l.next != "" || l.Due(&entries[0], limit) {
+			return nil, errNotEnd
+		}
+		batch = entries[:min(len(entries), max(1, limit-len(l.Entries)))] // after these, the boundary may be due before any entry
+		return batch, nil
+	})
+	switch {
+	case err == nil:
+		return entries[len(batch):], nil, nil
+	case errors.Is(err, errNotEnd):
+		moved, err = m.continueLink(l, &entries[0])
+		if errors.Is(err, session.ErrExist) || errors.Is(err, session.ErrConflict) { // another writer was faster
+			err = nil
+		}
+	}
+	return entries, moved, err
+}
+
+// lacking returns those of the entries that a conversation does not have.
+func (m *Sessions) lacking(id string, entries []session.Entry) ([]session.Entry, error) {
+	ids := make([]string, len(entries))
+	for i := range entries {
+		ids[i] = entries[i].ID
+	}
+	known, err := m.known(id, ids...)
+	return slices.DeleteFunc(slices.Clone(entries), func(e session.Entry) bool { return known[e.ID] }), err
+}
+
+// known returns which of some ids entries of a conversation have.
+func (m *Sessions) known(id string, ids ...string) (known map[string]bool, _ error) {
+	err := m.inWhole(id, func(w *whole) (err error) {
+		known = make(map[string]bool)
+		for i := 0; i < len(ids) && err == nil; i++ {
+			known[ids[i]], err = w.WithContext(m.context()).Has(ids[i])
+		}
+		return err
+	})
+	return known, err
 }
 
 // tooSlow is the error of a writer that others were always ahead of.
@@ -235,123 +261,53 @@ func tooSlow(op, id string) error {
 	return &session.Error{Op: op, Name: id, Kind: session.ErrConflict, Err: errors.New("other writers kept getting there first")}
 }
 
-// change appends to the last link of a conversation whatever wanted returns for that
-// link in its present state. That may be nothing.
-func (m *Sessions) change(op, id string, wanted func(*link) ([]session.Entry, error)) error {
-	return m.atTail(op, id, func(l *link) (bool, error) { return m.changeLink(l, wanted) })
-}
-
-// atTail runs do on the last link of a conversation until it is settled. Others may add
-// to the conversation, or continue it, in the meantime.
-func (m *Sessions) atTail(op, id string, do func(*link) (settled bool, _ error)) error {
-	return session.Retry(func() error {
-		l, err := m.tailFor(id, writing)
+// change appends to the last link of a conversation whatever choose returns for that link in its
+// present state. That may be nothing.
+func (m *Sessions) change(op, id string, choose func(*link) ([]session.Entry, error)) error {
+	for range maxAttempts {
+		l, done, err := m.end(id, writing)
 		if err != nil {
 			return err
 		}
-		defer m.release(l)
-		settled, err := do(l)
-		if err == nil && !settled {
-			return tooSlow(op, id)
+		next := l.next
+		err = l.write(m.context(), func() ([]session.Entry, error) {
+			if l.next != next {
+				return nil, errNotEnd
+			}
+			return choose(l)
+		})
+		done()
+		if !errors.Is(err, errNotEnd) {
+			return err
 		}
-		return err
-	}, nil)
+	}
+	return tooSlow(op, id)
 }
 
-func (m *Sessions) changeLink(l *link, wanted func(*link) ([]session.Entry, error)) (settled bool, _ error) {
-	if err := m.lock(l); err != nil {
-		return false, err
-	}
-	defer l.mu.Unlock()
-	entries, err := wanted(l)
-	if err != nil || len(entries) == 0 {
-		return true, err
-	}
-	err = l.append(m.context(), entries...)
-	if err == nil {
-		return true, nil
-	}
-	return false, m.settle(l, err)
-}
-
-// clear removes messages of the last link of a conversation from the context. They stay
-// in the log.
+// clear removes messages of the last link of a conversation from the context. They stay in the
+// log.
 func (m *Sessions) clear(id string, targets func(*link) []string) error {
 	return m.change("clear", id, func(l *link) (edits []session.Entry, _ error) {
 		for _, target := range targets(l) {
-			edits = append(edits, session.Entry{ID: newID(), Type: session.TypeContextEdit, ContextEdit: &session.ContextEditEntry{TargetID: target}})
+			edits = append(edits, cleared(target))
 		}
 		return edits, nil
 	})
 }
 
-// missing loads a link again and returns those of the entries that it does not have. After an
-// append with an unknown outcome, only the log can tell.
-func (m *Sessions) missing(id string, entries []session.Entry) ([]session.Entry, error) {
-	m.links.Drop(id)
-	l, err := m.acquire(id)
-	if err != nil {
-		return nil, err
-	}
-	defer m.release(l)
-	if err := m.lock(l); err != nil {
-		return nil, err
-	}
-	defer l.mu.Unlock()
-	return l.lacks(entries), nil
+// cleared returns the entry that removes a message from the context.
+func cleared(id string) session.Entry {
+	return session.Entry{ID: newID(), Type: session.TypeContextEdit, ContextEdit: &session.ContextEditEntry{TargetID: id}}
 }
 
 // advance makes the conversation's last session the current one, if the conversation is the
 // current one.
-func (m *Sessions) advance(id, tail string) {
+func (m *Sessions) advance(id, end string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.current == id {
-		m.current = tail
+		m.current = end
 	}
-}
-
-// appendTo adds as many of the entries to a link as belong there, and returns the rest.
-// moved is set if the link was continued instead.
-func (m *Sessions) appendTo(l *link, entries []session.Entry) (rest []session.Entry, moved *Transition, _ error) {
-	if err := m.lock(l); err != nil {
-		return entries, nil, err
-	}
-	defer l.mu.Unlock()
-	rest = l.lacks(entries)
-	if len(rest) == 0 {
-		return rest, nil, nil
-	}
-	if there, err := m.isContinued(l); err != nil || there {
-		return rest, nil, err
-	}
-	limit := m.limitOf(l)
-	if l.next != "" || l.Due(&rest[0], limit) {
-		moved, err := m.continueLink(l, &rest[0])
-		return rest, moved, m.settle(l, err)
-	}
-	batch := rest[:min(len(rest), max(1, limit-len(l.Entries)))] // after these, the boundary may be due before any entry
-	err := l.append(m.context(), batch...)
-	if err == nil {
-		return rest[len(batch):], nil, nil
-	}
-	settled := m.settle(l, err)
-	if errors.Is(err, session.ErrExist) && len(l.lacks(batch)) == len(batch) {
-		return rest, nil, err // another branch has an entry with that id
-	}
-	return rest, nil, settled
-}
-
-// isContinued reports whether the continuation of a link is there. The link is locked.
-func (m *Sessions) isContinued(l *link) (bool, error) {
-	if l.next == "" {
-		return false, nil
-	}
-	there, err := m.exists(l.next)
-	if errors.Is(err, session.ErrInvalid) {
-		return false, nil // no session can have such a name
-	}
-	return there, err
 }
 
 // limitOf returns how many messages a link may have. The link is locked.
@@ -362,19 +318,18 @@ func (m *Sessions) limitOf(l *link) int {
 	return m.Settings().MaxMessagesPerSession
 }
 
-// lacks returns those of the entries that the link does not have.
-func (l *link) lacks(entries []session.Entry) []session.Entry {
-	return slices.DeleteFunc(slices.Clone(entries), func(e session.Entry) bool { return l.known[e.ID] })
-}
-
-// continueLink starts the continuation of a link, for a message or, if that is nil,
-// because the caller asked for it. The link is locked. The continuation is locked after
-// it, which is the order for all links of a chain.
+// continueLink starts the continuation of a link, for a message or, if that is nil, because the
+// caller asked for it. The link is locked. If another writer has continued it, the error matches
+// session.ErrExist; if another has added to it since we read it, session.ErrConflict.
 func (m *Sessions) continueLink(l *link, first *session.Entry) (*Transition, error) {
-	if l.s.LeafID() != l.leaf {
-		return nil, errBehind
+	if l.s.LeafID() != l.leaf { // write has seen that others were faster, and the record must follow theirs
+		return nil, tooSlow("continue", l.id)
 	}
-	s, err := l.s.WithContext(m.context()).Continue(l.Carry(m.limitOf(l), first)...)
+	ctx := m.context()
+	s, err := l.s.WithContext(ctx).Continue(l.Carry(m.limitOf(l), first)...)
+	if errors.Is(err, session.ErrExist) {
+		return nil, errors.Join(err, l.read(ctx, l.s.LeafID())) // the record may be beside the path
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -383,29 +338,11 @@ func (m *Sessions) continueLink(l *link, first *session.Entry) (*Transition, err
 		return nil, err
 	}
 	defer m.release(next)
-	next.mu.Lock()
-	next.modified = true
-	next.mu.Unlock()
-	l.next = next.id
-	l.leaf = l.s.LeafID() // the record of the continuation
-	l.modified = true
-	return &Transition{Conversation: next.Before.Root, From: l.id, To: next.id, Index: next.header.Continuation}, nil
-}
-
-// settle turns an error of a link into what the caller has to know: nil if the attempt can
-// simply be repeated.
-func (m *Sessions) settle(l *link, err error) error {
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, session.ErrConflict), errors.Is(err, errBehind):
-		return l.refresh(m.context())
-	case errors.Is(err, session.ErrExist): // perhaps on another branch
-		return errors.Join(l.refresh(m.context()), l.read(m.context()))
-	case session.MustReopen(err):
-		return fmt.Errorf("%w: %w", errUnsettled, err)
+	l.modified = true // by the record
+	if err := l.readTo(ctx, l.s.LeafID()); err != nil {
+		return nil, err
 	}
-	return err
+	return &Transition{Conversation: next.Before.Root, From: l.id, To: next.id, Index: next.header.Continuation}, nil
 }
 
 // moved records that a conversation continues in another session.
@@ -418,9 +355,9 @@ func (m *Sessions) moved(t Transition) {
 	m.options.Logger.Info("conversation continued in another session", "conversation", t.Conversation, "from", t.From, "to", t.To, "index", t.Index)
 }
 
-// tell calls OnTransition. It is called without locks, so that the function can call any
+// report calls OnTransition. It is called without locks, so that the function can call any
 // method.
-func (m *Sessions) tell(transitions []Transition) {
+func (m *Sessions) report(transitions []Transition) {
 	for _, t := range transitions {
 		m.options.OnTransition(t)
 	}
@@ -432,7 +369,7 @@ func (m *Sessions) tell(transitions []Transition) {
 func (m *Sessions) AddMessage(id string, msg Message) (Message, error) {
 	given := msg.ID != ""
 	msg, moved, err := m.addMessage(id, msg.withDefaults(now()), given)
-	m.tell(moved)
+	m.report(moved)
 	return msg, err
 }
 
@@ -447,31 +384,19 @@ func (m *Sessions) addMessage(id string, msg Message, given bool) (Message, []Tr
 		return Message{}, nil, err
 	}
 	if given {
-		if err := m.checkFree(id, msg.ID); err != nil {
+		known, err := m.known(id, msg.ID)
+		if known[msg.ID] {
+			err = &session.Error{Op: "add message", Name: id, Kind: session.ErrExist, Err: fmt.Errorf("message %q", msg.ID)}
+		}
+		if err != nil && !errors.Is(err, session.ErrCorrupt) { // else appending tells
 			return Message{}, nil, err
 		}
 	}
-	_, moved, err := m.append(id, e)
+	moved, err := m.append(id, e)
 	if err != nil {
 		return Message{}, moved, err
 	}
 	return msg, moved, nil
-}
-
-// checkFree returns an error that matches session.ErrExist if a conversation has an entry
-// with an id.
-func (m *Sessions) checkFree(id, message string) error {
-	err := m.inWhole(id, func(whole *session.Session) error {
-		taken, err := whole.Has(message)
-		if err == nil && taken {
-			err = &session.Error{Op: "add message", Name: whole.SessionOf(message), Kind: session.ErrExist, Err: fmt.Errorf("message %q", message)}
-		}
-		return err
-	})
-	if errors.Is(err, session.ErrCorrupt) {
-		return nil // we do not know; appending will tell
-	}
-	return err
 }
 
 // CheckSessionBoundary reports whether a session is full. The zero Session means the current
@@ -492,69 +417,57 @@ func (m *Sessions) CreateContinuationSession(source Session) (Session, error) {
 	if _, err := m.SaveSession(source); err != nil {
 		return Session{}, err
 	}
-	for range maxAttempts {
-		next, moved, err := m.continued(source.ID)
-		if moved != nil {
-			m.moved(*moved)
-			m.tell([]Transition{*moved})
-		}
-		if err != nil {
-			return Session{}, err
-		}
-		if next != "" {
-			return m.LoadSession(next)
-		}
+	next, err := m.continuationOf(source.ID)
+	if err != nil {
+		return Session{}, err
 	}
-	return Session{}, tooSlow("continue", source.ID)
+	return m.LoadSession(next)
 }
 
-// continued returns the continuation of a session, and creates it if there is none. "" means
-// that the caller must try again.
-func (m *Sessions) continued(id string) (next string, moved *Transition, _ error) {
-	l, err := m.acquire(id)
-	if err != nil {
-		return "", nil, err
-	}
-	defer m.release(l)
-	if err := m.lock(l); err != nil {
-		return "", nil, err
-	}
-	defer l.mu.Unlock()
-	if there, err := m.isContinued(l); err != nil || there {
-		return l.next, nil, err
-	}
-	moved, err = m.continueLink(l, nil)
-	if err = m.settle(l, err); moved != nil {
-		next = moved.To
-	}
-	return next, moved, err
+// continuationOf returns the continuation of a session, and creates it if there is none.
+func (m *Sessions) continuationOf(id string) (next string, _ error) {
+	err := session.Retry(func() error {
+		l, done, err := m.use(id, reading)
+		if err != nil {
+			return err
+		}
+		moved, err := m.continueLink(l, nil)
+		next = l.next
+		done()
+		if moved != nil {
+			m.moved(*moved)
+			m.report([]Transition{*moved})
+		}
+		if errors.Is(err, session.ErrExist) {
+			err = nil
+		}
+		return err
+	}, nil)
+	return next, err
 }
 
 // Tail returns the id of the session that messages of a conversation are added to. If
 // the session that should follow is not there, another one is created.
 func (m *Sessions) Tail(id string) (string, error) {
-	tail := ""
-	err := m.atTail("continue", id, func(l *link) (settled bool, _ error) {
-		if err := m.lock(l); err != nil {
-			return false, err
-		}
-		next := l.next
-		l.mu.Unlock()
-		if tail = l.id; next == "" {
-			return true, nil
-		}
-		next, moved, err := m.continued(l.id)
-		if moved != nil {
-			m.moved(*moved)
-			m.tell([]Transition{*moved})
-		}
-		tail = next
-		return next != "", err
-	})
-	return tail, err
+	l, done, err := m.end(id, writing)
+	if err != nil {
+		return "", err
+	}
+	next := l.next
+	done()
+	if next == "" {
+		return l.id, nil
+	}
+	return m.continuationOf(l.id)
 }
 
-// exists reports whether there is a session of an id.
+// isThere reports whether there is a session of an id.
+func (m *Sessions) isThere(id string) bool {
+	there, err := m.exists(id)
+	return there && err == nil
+}
+
+// exists is isThere for callers that need to know why it could not be found out.
 func (m *Sessions) exists(id string) (bool, error) {
 	if err := store.CheckName(id); err != nil {
 		return false, err

@@ -54,8 +54,8 @@ func (v *view) isBeginningOf(c *session.Context) bool {
 // Context returns the whole context of a conversation: what a model with an unlimited
 // window would be sent.
 func (m *Sessions) Context(id string) (c *session.Context, err error) {
-	err = m.inWhole(id, func(whole *session.Session) error {
-		c, err = whole.Context(session.ContextOptions{})
+	err = m.inWhole(id, func(w *whole) error {
+		c, err = w.WithContext(m.context()).Context(session.ContextOptions{})
 		return err
 	})
 	return c, err

@@ -1,0 +1,219 @@
+package conversation
+
+import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+	"sync"
+
+	"github.com/coppice-dev/coppice/internal/pool"
+	"github.com/coppice-dev/coppice/session"
+)
+
+// whole is a conversation, or its last sessions, open as one session for reading. It follows what
+// others add, in new sessions, too; only what it cannot follow has it opened again: a session that
+// was lost and is back.
+type whole struct {
+	*session.Session
+	room    int      // how many tokens of the conversation are wanted of it
+	awaited []string // the sessions that it lacks; they may come back
+
+	mu   sync.Mutex // guards what follows
+	leaf int32      // of the shape from which ids was read
+	size int        // of that shape
+	ids  []string   // of the messages, for their pages
+}
+
+// everything is more tokens than any conversation has.
+const everything = math.MaxInt
+
+// close closes the session, which was only read.
+func (w *whole) close() (gone bool) {
+	_ = w.Close()
+	return true
+}
+
+// inWhole calls do with all of a conversation, as it is stored now.
+func (m *Sessions) inWhole(id string, do func(*whole) error) error {
+	return m.inOpen(m.wholes, id, everything, func() (*whole, error) {
+		chain, err := m.chainOf(id, reading)
+		if err != nil {
+			return nil, err
+		}
+		return m.openWhole(chain, everything)
+	}, do)
+}
+
+// inEnd is inWhole for as many of the last sessions as it takes to fill a room: earlier messages
+// would only be left out of the context, but for those that sessions begin with copies of.
+func (m *Sessions) inEnd(id string, room int, do func(*session.Session) error) error {
+	l, done, err := m.end(id, reading)
+	if err != nil {
+		return err
+	}
+	if l.header.Relation != session.RelationContinuation {
+		defer done()
+		return do(l.s.WithContext(m.context()))
+	}
+	if l.reshaped {
+		room = everything
+	}
+	done() // because links are locked from earlier to later
+	return m.inOpen(m.recent, l.id, room, func() (*whole, error) {
+		chain, err := m.lastOf(l.id, room)
+		if err != nil {
+			return nil, err
+		}
+		return m.openWhole(chain, room)
+	}, func(w *whole) error { return do(w.WithContext(m.context())) })
+}
+
+// inOpen calls do with what a pool has of a conversation, brought up to date. What lacks something
+// is opened again.
+func (m *Sessions) inOpen(p *pool.Pool[*whole], key string, room int, open func() (*whole, error), do func(*whole) error) error {
+	for tries := 0; ; tries++ {
+		w, err := p.Get(m.context(), key, open)
+		if err != nil {
+			return err
+		}
+		if w.room < room || slices.ContainsFunc(w.awaited, m.isThere) {
+			err = session.ErrReplaced
+		} else if _, err = w.WithContext(m.context()).Refresh(); err == nil {
+			err = do(w)
+		}
+		p.Release(key, w)
+		if !session.MustReopen(err) || tries == maxReopened {
+			return err
+		}
+		p.Drop(key)
+	}
+}
+
+// openWhole opens a chain as one session.
+func (m *Sessions) openWhole(c session.Linked, room int) (*whole, error) {
+	replaced, err := m.replacedIn(c)
+	if err != nil {
+		return nil, err
+	}
+	w := &whole{room: room, awaited: slices.DeleteFunc(slices.Concat(c.Missing, replaced), func(id string) bool {
+		return slices.Contains(c.Links, id) || m.isThere(id)
+	})}
+	w.Session, err = session.OpenChain(m.context(), m.store, c, m.sessionOptions())
+	return w, err
+}
+
+// replacedIn returns the sessions that were lost when a chain was continued, in the place of which
+// it has others. Each has left room in the numbers of the links.
+func (m *Sessions) replacedIn(c session.Linked) (replaced []string, _ error) {
+	var numbers [2]int
+	for i, name := range []string{c.Links[0], c.Links[len(c.Links)-1]} {
+		h, err := m.header(m.context(), name)
+		if err != nil && !isLost(err) {
+			return nil, err
+		}
+		numbers[i] = h.Continuation
+	}
+	if numbers[1]-numbers[0] < len(c.Links) {
+		return nil, nil
+	}
+	for _, name := range c.Links {
+		l, err := session.ReadLink(m.context(), m.store, name)
+		if err != nil {
+			return nil, err
+		}
+		replaced = append(replaced, l.Replaced...)
+	}
+	return replaced, nil
+}
+
+// lastOf returns the last sessions of the conversation that ends with a link, as many as fill a
+// room. It returns all if one of the last is lost or says something about those before it.
+func (m *Sessions) lastOf(id string, room int) (c session.Linked, _ error) {
+	tokens, after := 0, session.Header{}
+	for name := id; room < everything; name = after.ParentSession {
+		l, err := m.acquire(name, reading)
+		if err != nil {
+			break
+		}
+		if err := m.lock(l); err != nil {
+			m.release(l)
+			return c, err
+		}
+		tokens = max(tokens, l.Before.Tokens.Plus(l.Own()).Total())
+		isNext := len(c.Links) == 0 || l.next == c.ID && !leavesRoom(after, l.header)
+		isPlain, before := isNext && !l.reshaped, l.Before.Tokens.Total()
+		after = l.header
+		l.mu.Unlock()
+		m.release(l)
+		if !isPlain || tokens <= room {
+			break
+		}
+		c.ID, c.Links = name, slices.Insert(c.Links, 0, name)
+		if tokens-before > room {
+			return c, nil
+		}
+	}
+	return session.FindChain(m.context(), m.store, id, nil)
+}
+
+// LoadMessages returns a page of a conversation's messages; the first page is 1
+// and has the oldest. Only the messages of the page are read.
+func (m *Sessions) LoadMessages(id string, page, pageSize int) (messages []Message, _ error) {
+	if page < 1 || pageSize < 1 {
+		return nil, &session.Error{Op: "load messages", Name: id, Kind: session.ErrInvalid, Err: errors.New("page and page size must be at least 1")}
+	}
+	err := m.inWhole(id, func(w *whole) (err error) {
+		messages, err = w.page(m.context(), page, pageSize)
+		return err
+	})
+	if !errors.Is(err, session.ErrCorrupt) {
+		return messages, err
+	}
+	all, _, _, err := m.messages(id)
+	return clones(pageOf(all, page, pageSize)), err
+}
+
+// pageOf returns as much of a page of a list as there is. It multiplies only what is in the list,
+// because a page and its size may be as large as an int.
+func pageOf[T any](list []T, page, size int) []T {
+	if page-1 > len(list)/size {
+		return nil
+	}
+	rest := list[(page-1)*size:]
+	return rest[:min(size, len(rest))]
+}
+
+// page reads a page of the messages. From the others we only need the first bytes of their lines,
+// once. If one of the page cannot be read, what is a message is not known.
+func (w *whole) page(ctx context.Context, page, size int) (messages []Message, _ error) {
+	shape, err := w.WithContext(ctx).Shape()
+	if err != nil {
+		return nil, err
+	}
+	for e, err := range shape.Entries(shape.Numbers(pageOf(w.messageIDs(shape), page, size))) {
+		if err != nil {
+			return nil, err
+		}
+		if e.Message == nil {
+			return nil, session.ErrCorrupt
+		}
+		messages = append(messages, fromEntry(e))
+	}
+	return messages, nil
+}
+
+// messageIDs returns the ids of the messages.
+func (w *whole) messageIDs(shape *session.Shape) []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.leaf != shape.Leaf() || w.size != shape.Len() {
+		w.leaf, w.size, w.ids = shape.Leaf(), shape.Len(), nil
+		for _, n := range shape.Path(w.leaf) {
+			if shape.Type(n) == session.TypeMessage {
+				w.ids = append(w.ids, shape.ID(n))
+			}
+		}
+	}
+	return w.ids
+}
