@@ -346,12 +346,18 @@ func (l *link) hasPrompt(prompt string) (sent bool, stale []string) {
 // since the last time, not on the length of the conversation. If the SYSTEM messages alone or
 // the newest message does not fit, the error is a *window.OverflowError.
 func (c *Chat) View() (*window.View, error) {
+	v, _, err := c.fit()
+	return v, err
+}
+
+// fit returns what fits the window now, and where a reply would be.
+func (c *Chat) fit() (*window.View, Request, error) {
 	id := c.ID()
 	if id == "" {
-		return &window.View{}, nil
+		return &window.View{}, Request{}, nil
 	}
 	if err := c.look.LockContext(c.sessions.context()); err != nil {
-		return nil, err
+		return nil, Request{}, err
 	}
 	defer c.look.Unlock()
 	return c.view.update(c.sessions, c.window, id)
@@ -369,17 +375,12 @@ func (c *Chat) History() ([]APIMessage, error) {
 
 // Request returns what to send to a model now.
 func (c *Chat) Request() (Request, error) {
-	v, err := c.View()
-	id := c.ID()
-	if err != nil || id == "" {
-		return Request{}, err
-	}
-	l, done, err := c.sessions.end(id, reading)
+	v, r, err := c.fit()
 	if err != nil {
 		return Request{}, err
 	}
-	defer done()
-	return Request{Conversation: l.Before.Root, Session: l.id, Entries: v.Entries, Report: v.Report}, nil
+	r.Entries, r.Report = v.Entries, v.Report
+	return r, nil
 }
 
 // Conversation returns everything that was said, whether or not it fits the window.

@@ -50,10 +50,11 @@ const (
 	writing access = true
 )
 
-// knownEnd is where a conversation ended when we last looked. It is only a hint: isEnd decides.
+// knownEnd is where a conversation ended when we last looked, or "". From there on we follow the
+// links.
 type knownEnd struct {
 	link    string
-	foreign string // a session that the link names, and that is there but does not continue it
+	foreign string // a session that the link names: it is there, but cannot be read, or does not continue it
 }
 
 // end returns the last link of the conversation that a session is part of, as it is stored now,
@@ -61,61 +62,61 @@ type knownEnd struct {
 // it.
 func (m *Sessions) end(id string, a access) (_ *link, done func(), _ error) {
 	m.mu.Lock()
-	known, found := m.ends[id]
+	known := m.ends[id]
 	m.mu.Unlock()
-	if found {
-		l, done, err := m.use(known.link, a)
-		switch {
-		case err == nil && m.isEnd(l, known, a):
-			return l, done, nil
-		case err == nil:
+	l, done, err := m.use(known.link, a)
+	if known.link == "" || isLost(err) {
+		var chain session.Linked
+		if chain, err = m.chainOf(id, a); err == nil {
+			l, done, err = m.use(chain.Links[len(chain.Links)-1], a)
+		}
+	}
+	for seen := make(map[string]bool); err == nil; {
+		if seen[l.id] {
 			done()
-		case !isLost(err):
-			return nil, nil, err
+			return nil, nil, &session.Error{Op: "follow", Name: id, Kind: session.ErrCorrupt, Err: errors.New("its continuations form a circle")}
+		}
+		seen[l.id] = true
+		next, foreign := "", known.foreign
+		if l.next != "" && (l.next != foreign || a == writing) {
+			next, foreign, err = m.following(l, a)
+		}
+		if err == nil && next == "" {
+			m.rememberEnd(id, knownEnd{l.id, foreign})
+			return l, done, nil
+		}
+		done()
+		if err == nil {
+			l, done, err = m.use(next, a)
 		}
 	}
-	return m.findEnd(id, a)
+	return nil, nil, err
 }
 
-// isEnd reports whether nothing that is there continues a link.
-func (m *Sessions) isEnd(l *link, known knownEnd, a access) bool {
-	return l.next == "" || a == reading && l.next == known.foreign || !m.isThere(l.next)
-}
-
-// findEnd is end without a hint.
-func (m *Sessions) findEnd(id string, a access) (*link, func(), error) {
-	from := id
-	for range maxAttempts {
-		chain, err := m.chainOf(from, a)
-		if err != nil {
-			return nil, nil, err
-		}
-		known := knownEnd{link: chain.Links[len(chain.Links)-1]}
-		l, done, err := m.use(known.link, a)
-		if err != nil {
-			return nil, nil, err
-		}
-		if !m.isEnd(l, known, a) {
-			next, err := m.following(l, chain, a)
-			if err != nil || next != "" {
-				done()
-			}
-			if err != nil {
-				return nil, nil, err
-			}
-			if next != "" {
-				from = next
-				continue
-			}
-			known.foreign = l.next
-		}
-		m.rememberEnd(id, known)
-		return l, done, nil
+// following returns the session with which a conversation goes on after the one that a link names,
+// or "" if that is not there. If it is there, and the conversation does not go on in it, it is
+// foreign.
+func (m *Sessions) following(l *link, a access) (next, foreign string, _ error) {
+	if !m.isThere(l.next) {
+		return "", "", nil
 	}
-	return nil, nil, tooSlow("open", id) // it grows faster than we can read
+	n, err := m.acquire(l.next, a)
+	if isLost(err) {
+		return "", l.next, nil
+	}
+	if err != nil {
+		return "", "", err
+	}
+	defer m.release(n)
+	isReplaced := n.id != l.next
+	if isReplaced || n.header.Relation == session.RelationContinuation && n.header.ParentSession == l.id {
+		return n.id, "", nil
+	}
+	return "", l.next, nil
 }
 
-// chainOf returns which sessions a conversation consists of, or what has replaced it.
+// chainOf returns which sessions a conversation consists of. If the session that is asked for
+// cannot be read, and no other names it, that is the conversation of its replacement.
 func (m *Sessions) chainOf(id string, a access) (session.Linked, error) {
 	if err := m.check(id); err != nil {
 		return session.Linked{}, err
@@ -130,28 +131,6 @@ func (m *Sessions) chainOf(id string, a access) (session.Linked, error) {
 	}
 	m.release(l)
 	return session.FindChain(m.context(), m.store, l.id, nil)
-}
-
-// following returns the session with which a conversation goes on after l, the last of a chain. l
-// names a session that is there and that the chain does not have: because it has just been
-// created, it cannot be read, or it does not continue l. Then the result is "".
-func (m *Sessions) following(l *link, chain session.Linked, a access) (string, error) {
-	if slices.Contains(chain.Links, l.next) {
-		return "", &session.Error{Op: "follow", Name: l.id, Kind: session.ErrCorrupt, Err: errors.New("its continuations form a circle")}
-	}
-	next, err := m.acquire(l.next, a)
-	if isLost(err) {
-		return "", nil
-	}
-	if err != nil {
-		return "", err
-	}
-	defer m.release(next)
-	isReplaced := next.id != l.next
-	if isReplaced || next.header.Relation == session.RelationContinuation && next.header.ParentSession == l.id {
-		return next.id, nil
-	}
-	return "", nil
 }
 
 // isLost reports whether an error means that a session counts as missing.

@@ -16,26 +16,30 @@ type view struct {
 	last    session.Fingerprint
 }
 
-// update adds what is new since the last time, and returns what fits.
-func (v *view) update(m *Sessions, w *Window, id string) (*window.View, error) {
-	config, err := m.Config(id)
-	if err != nil {
-		return nil, err
+// update adds what is new since the last time, and returns what fits. at says in which session a
+// reply would be.
+func (v *view) update(m *Sessions, w *Window, id string) (fits *window.View, at Request, err error) {
+	var config Config
+	var options window.Options
+	var version int
+	roomAt := func(l *link) int {
+		at.Conversation, at.Session, config = l.Before.Root, l.id, l.config
+		options, version = w.inForce()
+		options = config.apply(options, w.counters)
+		return options.Budget.Room()
 	}
-	options, version := w.inForce()
-	options = config.apply(options, w.counters)
 	var whole *session.Context
-	err = m.inEnd(id, options.Budget.Room(), func(s *session.Session) (err error) {
+	err = m.inEnd(id, roomAt, func(s *session.Session) (err error) {
 		whole, err = s.Context(session.ContextOptions{Shared: true})
 		return err
 	})
 	if err != nil {
-		return nil, err
+		return nil, at, err
 	}
 	if v.planner == nil || v.version != version || v.config != config || !v.isBeginningOf(whole) {
 		planner, err := window.NewPlanner(options)
 		if err != nil {
-			return nil, err
+			return nil, at, err
 		}
 		*v = view{planner: planner, version: version, config: config}
 	}
@@ -43,7 +47,8 @@ func (v *view) update(m *Sessions, w *Window, id string) (*window.View, error) {
 	if v.seen = len(whole.Entries); v.seen > 0 {
 		v.last = whole.Fingerprints[v.seen-1]
 	}
-	return v.planner.View()
+	fits, err = v.planner.View()
+	return fits, at, err
 }
 
 // isBeginningOf reports whether what the planner has is the beginning of a context.

@@ -46,12 +46,14 @@ func (m *Sessions) inWhole(id string, do func(*whole) error) error {
 }
 
 // inEnd is inWhole for as many of the last sessions as it takes to fill a room: earlier messages
-// would only be left out of the context, but for those that sessions begin with copies of.
-func (m *Sessions) inEnd(id string, room int, do func(*session.Session) error) error {
+// would only be left out of the context, but for those that sessions begin with copies of. roomAt
+// returns how large the room is, given the last link.
+func (m *Sessions) inEnd(id string, roomAt func(*link) int, do func(*session.Session) error) error {
 	l, done, err := m.end(id, reading)
 	if err != nil {
 		return err
 	}
+	room := roomAt(l)
 	if l.header.Relation != session.RelationContinuation {
 		defer done()
 		return do(l.s.WithContext(m.context()))
