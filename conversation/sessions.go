@@ -36,13 +36,13 @@ type sessionsCore struct {
 
 	surveying gate.Mutex       // guards what follows
 	heads     map[string]*head // what is known about all sessions, by name
-	catalogue catalogue
 
 	mu        sync.Mutex // guards what follows
 	settings  Settings
-	current   string              // the id of the current session, or ""
-	ends      map[string]knownEnd // of conversations, by the id of any of their sessions
-	recovered map[string]string   // the replacements of sessions that cannot be read
+	current   string               // the id of the current session, or ""
+	ends      map[string]knownEnd  // of conversations, by the id of any of their sessions
+	recovered map[string]string    // the replacements of sessions that cannot be read
+	described map[string]described // by lists, by the name of the session
 	closed    bool
 }
 
@@ -97,7 +97,7 @@ func NewSessions(st store.Store, o *Options) (*Sessions, error) {
 func newSessions(st store.Store, opts Options) *Sessions {
 	m := &Sessions{sessionsCore: &sessionsCore{
 		store: st, options: opts, settings: opts.Settings,
-		ends: make(map[string]knownEnd), recovered: make(map[string]string),
+		ends: make(map[string]knownEnd), recovered: make(map[string]string), described: make(map[string]described),
 	}}
 	m.links = pool.New(limitsOf(opts.Settings), pool.Options[*link]{
 		Close: m.closeLink, Size: func(l *link) int64 { return l.bytes.Load() }, IsShort: opts.UnderPressure,
@@ -410,9 +410,6 @@ func (m *Sessions) Close() error {
 	m.saver.stop()
 	m.wholes.Close()
 	m.recent.Close()
-	m.surveying.Lock()
-	m.catalogue.close()
-	m.surveying.Unlock()
 	err := m.SaveAll()
 	m.links.Close()
 	err = errors.Join(err, m.saver.errors())

@@ -117,6 +117,8 @@ func LoadSettings(path string) (Settings, error) {
 // Options adjusts a Sessions. The zero value is what most programs want.
 type Options struct {
 	Settings Settings
+	// Index says which sessions a list has. Default: the logs say so, which takes longer.
+	Index Index
 	// OnTransition is called when a conversation continues in another session, so that you can
 	// clean up what belongs to the old one. It is called before the method that caused the
 	// transition returns. It may call anything except a turn (Process, Retry) of the same
