@@ -495,6 +495,50 @@ func TestRemovedLinks(t *testing.T) {
 	}
 }
 
+// A manager knows where a conversation ended. Others have continued it twice since, and the first
+// of the two sessions was removed: the end is behind the gap.
+func TestEndBehindAGap(t *testing.T) {
+	t.Parallel()
+	st := memory.New(nil)
+	m, other := newManagerOn(t, st, 2), newManagerOn(t, st, 2)
+	id := say(t, m, "", user("1"), assistant("2"))
+	say(t, other, id, user("3"), assistant("4"), user("5"))
+	lost := must(other.Conversation(id))(t).Links[1].ID
+	do(t, other.SaveAll()) // or it reports what is lost
+	do(t, st.Remove(t.Context(), lost))
+	say(t, m, id, assistant("6"))
+	c := must(m.Conversation(id))(t)
+	if got := texts(c.Messages); len(c.Links) != 2 || !slices.Equal(c.Missing, []string{lost}) || !slices.Equal(got, []string{"user: 1", "assistant: 2", "user: 5", "assistant: 6"}) {
+		t.Errorf("%d links without %v, %q", len(c.Links), c.Missing, got)
+	}
+}
+
+// What cannot be read is the end of a conversation to no writer: a replacement takes what is added.
+func TestEndThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	m := newManager(t, dir, 2)
+	id := say(t, m, "", user("1"), assistant("2"), user("3"))
+	last := must(m.Tail(id))(t)
+	do(t, m.SaveAll()) // or it reports what is lost
+	do(t, os.WriteFile(filepath.Join(dir, last+".jsonl"), []byte("garbage\n"), 0o600))
+	files := must(filepath.Glob(filepath.Join(dir, "*")))(t)
+	fresh := newManager(t, dir, 2)
+	for range 2 {
+		c := must(fresh.Conversation(id))(t)
+		if got := texts(c.Messages); !slices.Equal(got, []string{"user: 1", "assistant: 2"}) || !slices.Equal(c.Missing, []string{last}) {
+			t.Errorf("%q without %v", got, c.Missing)
+		}
+	}
+	if now := must(filepath.Glob(filepath.Join(dir, "*")))(t); !slices.Equal(now, files) {
+		t.Errorf("reading made %v of %v", now, files)
+	}
+	say(t, fresh, id, user("4"))
+	if end := must(fresh.LoadSession(must(fresh.Tail(id))(t)))(t); end.Metadata["recovered_from"] != last || end.Messages[len(end.Messages)-1].Text() != "4" {
+		t.Errorf("%v: %q", end.Metadata, texts(end.Messages))
+	}
+}
+
 // What another manager adds is on the pages of this one.
 func TestPagesOfOthersMessages(t *testing.T) {
 	t.Parallel()

@@ -50,69 +50,87 @@ const (
 	writing access = true
 )
 
-// knownEnd is where a conversation ended when we last looked, or "". From there on we follow the
-// links.
+// knownEnd is where a conversation ended when we last looked.
 type knownEnd struct {
-	link    string
-	foreign string // a session that the link names: it is there, but cannot be read, or does not continue it
+	link string // or "" if we never looked
+	next string // the session that the link names, which is missing or
+	odd  bool   // there, but cannot be read or does not continue the link
 }
 
 // end returns the last link of the conversation that a session is part of, as it is stored now,
 // and locked. The caller calls done. The session itself may be missing, as long as another names
 // it.
-func (m *Sessions) end(id string, a access) (_ *link, done func(), _ error) {
+//
+// From where the conversation ended the last time, it follows what others have added since. Where
+// a session is missing, package session says which are the others, once.
+func (m *Sessions) end(id string, a access) (l *link, done func(), err error) {
 	m.mu.Lock()
 	known := m.ends[id]
 	m.mu.Unlock()
-	l, done, err := m.use(known.link, a)
-	if known.link == "" || isLost(err) {
-		var chain session.Linked
-		if chain, err = m.chainOf(id, a); err == nil {
-			l, done, err = m.use(chain.Links[len(chain.Links)-1], a)
-		}
+	searched := known.link == ""
+	if !searched {
+		l, done, err = m.use(known.link, a)
+		searched = isLost(err)
+	}
+	if searched {
+		l, done, err = m.searchEnd(id, a)
 	}
 	for seen := make(map[string]bool); err == nil; {
 		if seen[l.id] {
-			done()
-			return nil, nil, &session.Error{Op: "follow", Name: id, Kind: session.ErrCorrupt, Err: errors.New("its continuations form a circle")}
+			err = &session.Error{Op: "follow", Name: id, Kind: session.ErrCorrupt, Err: errors.New("its continuations form a circle")}
+			break
 		}
 		seen[l.id] = true
-		next, foreign := "", known.foreign
-		if l.next != "" && (l.next != foreign || a == writing) {
-			next, foreign, err = m.following(l, a)
+		now, next := knownEnd{l.id, l.next, m.isThere(l.next)}, ""
+		if now.odd && (a == writing || now != known) {
+			next, err = m.following(l, a)
 		}
-		if err == nil && next == "" {
-			m.rememberEnd(id, knownEnd{l.id, foreign})
-			return l, done, nil
-		}
-		done()
-		if err == nil {
+		switch isEnd := l.next == "" || searched || now == known; {
+		case err != nil:
+		case next != "":
+			done()
 			l, done, err = m.use(next, a)
+		case isEnd:
+			m.rememberEnd(id, now)
+			return l, done, nil
+		default:
+			done()
+			searched = true
+			clear(seen)
+			l, done, err = m.searchEnd(id, a)
 		}
+	}
+	if done != nil {
+		done()
 	}
 	return nil, nil, err
 }
 
-// following returns the session with which a conversation goes on after the one that a link names,
-// or "" if that is not there. If it is there, and the conversation does not go on in it, it is
-// foreign.
-func (m *Sessions) following(l *link, a access) (next, foreign string, _ error) {
-	if !m.isThere(l.next) {
-		return "", "", nil
+// searchEnd is end for a conversation of which nothing is known.
+func (m *Sessions) searchEnd(id string, a access) (*link, func(), error) {
+	chain, err := m.chainOf(id, a)
+	if err != nil {
+		return nil, nil, err
 	}
-	n, err := m.acquire(l.next, a)
+	return m.use(chain.Links[len(chain.Links)-1], a)
+}
+
+// following returns the session with which a conversation goes on after the one that a link names,
+// which is there, or "" if it does not.
+func (m *Sessions) following(l *link, a access) (string, error) {
+	next, err := m.acquire(l.next, a)
 	if isLost(err) {
-		return "", l.next, nil
+		return "", nil
 	}
 	if err != nil {
-		return "", "", err
+		return "", err
 	}
-	defer m.release(n)
-	isReplaced := n.id != l.next
-	if isReplaced || n.header.Relation == session.RelationContinuation && n.header.ParentSession == l.id {
-		return n.id, "", nil
+	defer m.release(next)
+	isReplaced := next.id != l.next
+	if isReplaced || next.header.Relation == session.RelationContinuation && next.header.ParentSession == l.id {
+		return next.id, nil
 	}
-	return "", l.next, nil
+	return "", nil
 }
 
 // chainOf returns which sessions a conversation consists of. If the session that is asked for
@@ -446,17 +464,14 @@ func (m *Sessions) isThere(id string) bool {
 	return there && err == nil
 }
 
-// exists is isThere for callers that need to know why it could not be found out.
+// exists is isThere for a caller that wants to know why it is not known.
 func (m *Sessions) exists(id string) (bool, error) {
 	if err := store.CheckName(id); err != nil {
 		return false, err
 	}
-	log, err := m.store.Open(m.context(), id)
+	_, err := m.store.Stat(m.context(), id)
 	if errors.Is(err, session.ErrNotExist) {
 		return false, nil
 	}
-	if err != nil {
-		return false, err
-	}
-	return true, log.Close()
+	return err == nil, err
 }
