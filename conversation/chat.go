@@ -261,6 +261,11 @@ func (c *Chat) PrepareConversation(userInput string, imagePaths ...string) (Mess
 	if err != nil {
 		return Message{}, err
 	}
+	return c.prepare(content)
+}
+
+// prepare is PrepareConversation for content.
+func (c *Chat) prepare(content []session.Content) (Message, error) {
 	m, moved, err := c.inOrder(func() (Message, []Transition, error) {
 		moved, err := c.sendPrompt()
 		if err != nil {

@@ -3,7 +3,6 @@ package conversation
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -274,40 +273,4 @@ func contentSize(blocks []session.Content) (total int64) {
 		total += int64(len(blocks[i].Raw))
 	}
 	return total
-}
-
-// flush waits until what was appended is on the disk. If the session cannot tell any more, it
-// asks another handle, which open returns and which rewrites the log if it has to.
-func (l *link) flush(ctx context.Context, open func() (*session.Session, error)) error {
-	err := l.s.Flush(ctx)
-	if !errors.Is(err, session.ErrUnknown) {
-		return err
-	}
-	fresh, openErr := open()
-	if openErr != nil {
-		return errors.Join(err, openErr)
-	}
-	if flushErr := errors.Join(fresh.Flush(ctx), fresh.Close()); flushErr != nil {
-		return errors.Join(err, flushErr)
-	}
-	return nil
-}
-
-// verify makes sure that what was appended is on the disk and can be found in the store.
-func (l *link) verify(ctx context.Context, open func() (*session.Session, error)) error {
-	if err := l.flush(ctx, open); err != nil {
-		return err
-	}
-	stored, err := open()
-	if err != nil {
-		return err
-	}
-	defer stored.Close()
-	if l.leaf == "" {
-		return nil
-	}
-	if _, err := stored.Entry(l.leaf); err != nil {
-		return fmt.Errorf("the last entry is not in the store: %w", err)
-	}
-	return nil
 }

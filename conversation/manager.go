@@ -346,18 +346,23 @@ func (m *Manager) GetResponse(ctx context.Context, id string, stream func(text s
 		return Message{}, err
 	}
 	defer done()
+	return m.reply(ctx, a, nil, stream)
+}
+
+// hasTools reports whether agents answer.
+func (m *Manager) hasTools() bool { return len(m.options.Agent.Tools) > 0 }
+
+// reply gets an answer from an agent, which also adds what the user says, or from the model alone.
+func (m *Manager) reply(ctx context.Context, a *active, content []session.Content, stream func(text string)) (Message, error) {
 	model, err := m.modelOf(a)
 	if err != nil {
 		return Message{}, err
 	}
 	if m.hasTools() {
-		return m.chat(a).act(ctx, model, m.options.Agent, nil, stream)
+		return m.chat(a).act(ctx, model, m.options.Agent, content, stream)
 	}
 	return m.chat(a).Respond(ctx, model, stream)
 }
-
-// hasTools reports whether agents answer.
-func (m *Manager) hasTools() bool { return len(m.options.Agent.Tools) > 0 }
 
 // ProcessMessage is a whole turn. It loads the conversation with an id, or continues
 // the current one if the id is empty; reloads context files that have changed; adds the
@@ -385,31 +390,15 @@ func (m *Manager) Process(ctx context.Context, t Turn) (string, error) {
 	m = m.WithContext(ctx)
 	return m.turn(t.Conversation, func(a *active) (Message, error) {
 		m.refreshFiles(a)
-		if m.hasTools() {
-			return m.say(ctx, a, t)
+		content, err := userContent(t.Message, t.ImagePaths)
+		if err == nil && !m.hasTools() {
+			_, err = m.chat(a).prepare(content)
 		}
-		if _, err := m.chat(a).PrepareConversation(t.Message, t.ImagePaths...); err != nil {
-			return Message{}, err
-		}
-		model, err := m.modelOf(a)
 		if err != nil {
 			return Message{}, err
 		}
-		return m.chat(a).Respond(ctx, model, t.Stream)
+		return m.reply(ctx, a, content, t.Stream)
 	})
-}
-
-// say has an agent take what the user says, and answer it.
-func (m *Manager) say(ctx context.Context, a *active, t Turn) (Message, error) {
-	content, err := userContent(t.Message, t.ImagePaths)
-	if err != nil {
-		return Message{}, err
-	}
-	model, err := m.modelOf(a)
-	if err != nil {
-		return Message{}, err
-	}
-	return m.chat(a).act(ctx, model, m.options.Agent, content, t.Stream)
 }
 
 // Retry asks the model again in a conversation whose last turn was not answered, because the
@@ -420,17 +409,18 @@ func (m *Manager) say(ctx context.Context, a *active, t Turn) (Message, error) {
 func (m *Manager) Retry(ctx context.Context, id string, stream func(text string)) (string, error) {
 	m = m.WithContext(ctx)
 	return m.turn(id, func(a *active) (Message, error) {
-		model, err := m.modelOf(a)
+		_, err := m.modelOf(a)
+		if err != nil { // then the incomplete reply stays
+			return Message{}, err
+		}
+		err = m.chat(a).reopen()
+		if m.hasTools() && errors.Is(err, ErrAnswered) { // calls may wait for their results
+			err = nil
+		}
 		if err != nil {
 			return Message{}, err
 		}
-		if !m.hasTools() {
-			return m.chat(a).Retry(ctx, model, stream)
-		}
-		if err := m.chat(a).reopen(); err != nil && !errors.Is(err, ErrAnswered) { // calls may wait for their results
-			return Message{}, err
-		}
-		return m.chat(a).act(ctx, model, m.options.Agent, nil, stream)
+		return m.reply(ctx, a, nil, stream)
 	})
 }
 

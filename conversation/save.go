@@ -108,7 +108,11 @@ func (m *Sessions) Save(id string) error {
 		return err
 	}
 	defer m.release(l)
-	return errors.Join(m.saveLink(l), m.saveChain(l.id))
+	root, err := m.rootOf(l.id)
+	if err != nil {
+		return err
+	}
+	return m.saveEach(func(other *link) bool { return other == l || other.modified && other.Before.Root == root })
 }
 
 // saveChain saves the modified links of a conversation. There may be several, because messages
@@ -118,43 +122,70 @@ func (m *Sessions) saveChain(id string) error {
 	if err != nil {
 		return err
 	}
-	return m.saveEach(func(l *link) bool { return l.Before.Root == root })
-}
-
-func (m *Sessions) saveLink(l *link) error {
-	if err := m.lock(l); err != nil {
-		return err
-	}
-	defer l.mu.Unlock()
-	return m.saveLocked(l)
-}
-
-// saveLocked saves a link, which is locked.
-func (m *Sessions) saveLocked(l *link) error {
-	if err := l.verify(m.context(), m.opener(l.id)); err != nil {
-		return fmt.Errorf("save session %s: %w", l.id, err)
-	}
-	l.modified = false
-	return nil
+	return m.saveEach(func(l *link) bool { return l.modified && l.Before.Root == root })
 }
 
 // SaveAll saves all sessions that are in memory and were modified.
-func (m *Sessions) SaveAll() error { return m.saveEach(func(*link) bool { return true }) }
+func (m *Sessions) SaveAll() error { return m.saveEach(func(l *link) bool { return l.modified }) }
 
-// saveEach saves those of the modified sessions in memory that are wanted.
-func (m *Sessions) saveEach(wanted func(*link) bool) error {
+// saveEach saves those of the sessions in memory that are wanted.
+func (m *Sessions) saveEach(isWanted func(*link) bool) error {
 	var errs []error
 	m.links.Each(func(l *link) {
-		err := m.lock(l)
-		if err == nil {
-			if l.modified && wanted(l) {
-				err = m.saveLocked(l)
-			}
-			l.mu.Unlock()
+		if err := m.lock(l); err != nil {
+			errs = append(errs, err)
+			return
 		}
-		errs = append(errs, err)
+		defer l.mu.Unlock()
+		if !isWanted(l) {
+			return
+		}
+		if err := m.verify(l); err != nil {
+			errs = append(errs, fmt.Errorf("save session %s: %w", l.id, err))
+			return
+		}
+		l.modified = false
 	})
 	return errors.Join(errs...)
+}
+
+// verify makes sure that what was appended to a link, which is locked, is on the disk and can be
+// found in the store.
+func (m *Sessions) verify(l *link) error {
+	if err := m.flush(l); err != nil {
+		return err
+	}
+	return m.beside(l, func(s *session.Session) error {
+		if l.leaf == "" {
+			return nil
+		}
+		if _, err := s.Entry(l.leaf); err != nil {
+			return fmt.Errorf("the last entry is not in the store: %w", err)
+		}
+		return nil
+	})
+}
+
+// flush waits until what was appended to a link is on the disk. If its session cannot tell any
+// more, another handle is asked, which rewrites the log if it has to.
+func (m *Sessions) flush(l *link) error {
+	err := l.s.Flush(m.context())
+	if !errors.Is(err, session.ErrUnknown) {
+		return err
+	}
+	if again := m.beside(l, func(s *session.Session) error { return s.Flush(m.context()) }); again != nil {
+		return errors.Join(err, again)
+	}
+	return nil
+}
+
+// beside calls do with a link's session, opened a second time.
+func (m *Sessions) beside(l *link, do func(*session.Session) error) error {
+	s, err := session.Open(m.context(), m.store, l.id, m.sessionOptions())
+	if err != nil {
+		return err
+	}
+	return errors.Join(do(s), s.Close())
 }
 
 // SaveError returns what went wrong in the background since it was last called, or nil.

@@ -169,13 +169,6 @@ func (m *Sessions) create(h session.Header) (*link, error) {
 	return m.adopt(s)
 }
 
-// opener returns a function that opens a session a second time, beside the link.
-func (m *Sessions) opener(id string) func() (*session.Session, error) {
-	return func() (*session.Session, error) {
-		return session.Open(m.context(), m.store, id, m.sessionOptions())
-	}
-}
-
 // adopt puts a new session into the pool. The caller must release the link.
 func (m *Sessions) adopt(s *session.Session) (*link, error) {
 	l, err := newLink(m.context(), s)
@@ -322,7 +315,7 @@ func (m *Sessions) load(id string) (*link, error) {
 
 // closeLink closes a link that leaves the pool. It flushes first, because no later Save could.
 func (m *Sessions) closeLink(l *link) (gone bool) {
-	err := l.flush(m.context(), m.opener(l.id))
+	err := m.flush(l)
 	if errors.Is(err, session.ErrNotExist) || errors.Is(err, session.ErrClosed) {
 		err = nil // there is nothing left to save, or it is closed already
 	}
@@ -362,15 +355,8 @@ func (m *Sessions) DeleteSession(id string) (bool, error) {
 		return false, err
 	}
 	if m.links.Has(id) { // let a running write finish
-		if l, err := m.acquire(id, reading); err == nil {
-			err = m.lock(l)
-			if err == nil {
-				l.mu.Unlock()
-			}
-			m.release(l)
-			if err != nil {
-				return false, err
-			}
+		if _, done, err := m.use(id, reading); err == nil {
+			done()
 		}
 	}
 	if err := m.context().Err(); err != nil {
