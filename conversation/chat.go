@@ -96,7 +96,7 @@ func (c *Chat) SetTitle(title string) error {
 		if l.title == title {
 			return nil, nil
 		}
-		return []session.Entry{titled(title)}, nil
+		return []session.Entry{session.Name(title)}, nil
 	})
 }
 

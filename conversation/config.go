@@ -74,15 +74,15 @@ func (c Config) check(o window.Options, counters *counters) error {
 
 // entry returns the config as it is stored in a log.
 func (c Config) entry() (session.Entry, error) {
+	var data map[string]any
 	raw, err := json.Marshal(c)
+	if err == nil {
+		err = decode(raw, &data)
+	}
 	if err != nil {
 		return session.Entry{}, fmt.Errorf("config: %w: %w", session.ErrInvalid, err)
 	}
-	var data map[string]any
-	if err := decode(raw, &data); err != nil {
-		return session.Entry{}, err
-	}
-	return session.Entry{ID: newID(), Type: session.TypeCustom, Custom: &session.CustomEntry{CustomType: customConfig, Data: data}}, nil
+	return session.Custom(customConfig, data), nil
 }
 
 // configOf reads what entry wrote. It ignores what does not fit.
@@ -105,10 +105,7 @@ func (l *link) configChanges(c Config) ([]session.Entry, error) {
 	}
 	entries := []session.Entry{e}
 	if c.Provider != l.config.Provider || c.Model != l.config.Model {
-		entries = append(entries, session.Entry{
-			ID: newID(), Type: session.TypeModelChange,
-			ModelChange: &session.ModelChangeEntry{Provider: c.Provider, ModelID: c.Model},
-		})
+		entries = append(entries, session.ModelChange(c.Provider, c.Model))
 	}
 	return entries, nil
 }

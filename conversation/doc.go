@@ -34,12 +34,12 @@
 // Everything may be used from many goroutines, and several managers, in one process or in
 // many, may work on one conversation. Each message lands after all those that its writer
 // has seen, and a session is continued exactly once and as a whole. The comments at link
-// and in thread.go explain how. WithContext returns a view whose operations end when a
+// and in end.go and append.go explain how. WithContext returns a view whose operations end when a
 // context ends.
 //
 // # Lists
 //
-// Lists match those of the command line. They come from the store's index (package index)
-// if there is one, because only the index knows all sessions without reading their logs;
-// otherwise they come from the logs.
+// Lists match those of the command line. Give Options an index of the store (package index) if it
+// has one, because only that knows all sessions without reading their logs; otherwise lists come
+// from the logs.
 package conversation

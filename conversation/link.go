@@ -224,7 +224,7 @@ var derived = []string{
 func (l *link) changes(metadata map[string]any) ([]session.Entry, error) {
 	var entries []session.Entry
 	if title, ok := metadata[MetaTitle].(string); ok && title != l.title {
-		entries = append(entries, titled(title))
+		entries = append(entries, session.Name(title))
 	}
 	wanted, err := stored(metadata)
 	if err != nil {
@@ -237,11 +237,6 @@ func (l *link) changes(metadata map[string]any) ([]session.Entry, error) {
 		entries = append(entries, session.Custom(customMetadata, wanted))
 	}
 	return entries, nil
-}
-
-// titled returns the entry that gives a session a title.
-func titled(title string) session.Entry {
-	return session.Entry{ID: newID(), Type: session.TypeSessionInfo, SessionInfo: &session.SessionInfoEntry{Name: title}}
 }
 
 // size returns roughly how much memory an entry takes.

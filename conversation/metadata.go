@@ -2,6 +2,7 @@ package conversation
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 
@@ -27,20 +28,24 @@ func cloneFields(f session.Fields) session.Fields { return session.Entry{Extra: 
 // stored returns a map as it will be when it is read from the log, so that callers get the
 // same whether or not a session is in memory. It is never nil.
 func stored(m map[string]any) (map[string]any, error) {
-	line, err := session.Entry{
-		Type: session.TypeCustom, ID: "x", Custom: &session.CustomEntry{CustomType: customMetadata, Data: m},
-	}.MarshalJSON()
+	e, err := encoded(session.Custom(customMetadata, m))
 	if err != nil {
-		return nil, fmt.Errorf("metadata: %w: %w", session.ErrInvalid, err)
-	}
-	var e session.Entry
-	if err := e.UnmarshalJSON(line); err != nil {
 		return nil, fmt.Errorf("metadata: %w: %w", session.ErrInvalid, err)
 	}
 	if e.Custom == nil || e.Custom.Data == nil {
 		return map[string]any{}, nil
 	}
 	return e.Custom.Data, nil
+}
+
+// encoded returns an entry as it will be when it is read from the log.
+func encoded(e session.Entry) (stored session.Entry, _ error) {
+	e.ID = cmp.Or(e.ID, "x") // so that it is complete
+	line, err := e.MarshalJSON()
+	if err == nil {
+		err = stored.UnmarshalJSON(line)
+	}
+	return stored, err
 }
 
 // sameJSON reports whether two maps are the same once they are stored.
@@ -60,15 +65,11 @@ func (m Message) own() (session.Entry, error) {
 		return e.Clone(), nil
 	}
 	// It contains types of the caller's, which only encoding to JSON can copy.
-	line, err := e.MarshalJSON()
+	e, err := encoded(e)
 	if err != nil {
 		return e, fmt.Errorf("message %.80q: %w: %w", m.ID, session.ErrInvalid, err)
 	}
-	var fresh session.Entry
-	if err := fresh.UnmarshalJSON(line); err != nil {
-		return e, fmt.Errorf("message %.80q: %w: %w", m.ID, session.ErrInvalid, err)
-	}
-	return fresh, nil
+	return e, nil
 }
 
 func allPlain(blocks []session.Content) bool {

@@ -55,7 +55,7 @@ func (l *link) reopen() ([]session.Entry, error) {
 		return nil, err
 	}
 	if l.leaf != e.ID || stored.ParentID == nil { // what was recorded after it still counts
-		return []session.Entry{cleared(e.ID)}, nil
+		return []session.Entry{session.ContextEdit(e.ID)}, nil
 	}
-	return []session.Entry{{ID: newID(), Type: session.TypeLeaf, ParentID: stored.ParentID, Leaf: &session.LeafEntry{FromID: e.ID}}}, nil
+	return []session.Entry{{Type: session.TypeLeaf, ParentID: stored.ParentID, Leaf: &session.LeafEntry{FromID: e.ID}}}, nil
 }

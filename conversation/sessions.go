@@ -151,7 +151,7 @@ func (m *Sessions) CreateSession(title string) (Session, error) {
 	}
 	defer l.mu.Unlock()
 	if title != "" {
-		err = l.write(m.context(), func() ([]session.Entry, error) { return []session.Entry{titled(title)}, nil })
+		err = l.write(m.context(), func() ([]session.Entry, error) { return []session.Entry{session.Name(title)}, nil })
 		if err != nil {
 			return Session{}, err
 		}
@@ -182,6 +182,10 @@ func (m *Sessions) adopt(s *session.Session) (*link, error) {
 	}
 	return got, err
 }
+
+// maxReopened is how often a session is opened again for one operation, because it can no longer
+// be used: see session.MustReopen.
+const maxReopened = 3
 
 // maxWholes is how many conversations stay open as a whole.
 const maxWholes = 4

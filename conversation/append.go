@@ -6,165 +6,28 @@ import (
 	"slices"
 
 	"github.com/coppice-dev/coppice/session"
-	"github.com/coppice-dev/coppice/store"
 )
 
-// A conversation is a chain of sessions, and this file adds to its end. What is the end depends on
-// the session that the log of a link names as its continuation:
+// This file adds to the end of a conversation, which others may do at the same time. Every attempt
+// finds the end, locks it, decides what to do, and writes only if what it decided from is still so.
+// If others were faster, all of it is done again.
 //
-//	that session is            the link is         a writer
-//	not named                  the end             appends or, at the boundary, continues the link
-//	there, and continues it    before the end      goes to the end
-//	named and not there (yet)  the end             continues the link: see session.Session.Continue
-//	there, and unreadable      the end to readers  writes to its replacement: see recover.go
-//	there, and of another      the end             continues the link in a session of another name
+// For example, s0 is full, and two managers each add a message. Both find that s0 is the end, and
+// both continue it:
 //
-// For example, s0 is full, and two managers each add a message to it. Both find that it is the
-// end, and both call Continue:
+//	one     names s1 in the log of s0, creates s1
+//	other   reads the name, cannot create s1 (ErrExist)
 //
-//	one     names s1 in the log of s0, then creates s1
-//	other   reads the name, cannot create s1, and gets ErrExist
-//
-// Both look for the end again, find s1, and append there. What is tried again is always the whole
-// of it: find the end, lock it, decide, write. After an attempt that may or may not have landed,
-// we ask the conversation which of the entries it has.
+// Both find the end again, which is s1 now, and append there. If an attempt ends without our knowing
+// whether its entries are in the log, we ask the conversation which it has, and append the others.
 
 // maxAttempts is how often a write is tried while others are faster. Every failed attempt means
 // that another writer's succeeded.
 const maxAttempts = 1000
 
-// maxReopened is how often a session is opened again for one operation, because it can no longer
-// be used: see session.MustReopen.
-const maxReopened = 3
-
 // errNotEnd means that a link is full, or was continued since it was found to be the end. It is
 // never returned to a caller.
 var errNotEnd = errors.New("the session is not the end of its conversation")
-
-// access says what a session is wanted for. Reading never writes: it must not bring back a
-// session that was removed.
-type access bool
-
-const (
-	reading access = false
-	writing access = true
-)
-
-// knownEnd is where a conversation ended when we last looked.
-type knownEnd struct {
-	link string // or "" if we never looked
-	next string // the session that the link names, which is missing or
-	odd  bool   // there, but cannot be read or does not continue the link
-}
-
-// end returns the last link of the conversation that a session is part of, as it is stored now,
-// and locked. The caller calls done. The session itself may be missing, as long as another names
-// it.
-//
-// From where the conversation ended the last time, it follows what others have added since. Where
-// a session is missing, package session says which are the others, once.
-func (m *Sessions) end(id string, a access) (l *link, done func(), err error) {
-	m.mu.Lock()
-	known := m.ends[id]
-	m.mu.Unlock()
-	searched := known.link == ""
-	if !searched {
-		l, done, err = m.use(known.link, a)
-		searched = isLost(err)
-	}
-	if searched {
-		l, done, err = m.searchEnd(id, a)
-	}
-	for seen := make(map[string]bool); err == nil; {
-		if seen[l.id] {
-			err = &session.Error{Op: "follow", Name: id, Kind: session.ErrCorrupt, Err: errors.New("its continuations form a circle")}
-			break
-		}
-		seen[l.id] = true
-		now, next := knownEnd{l.id, l.next, m.isThere(l.next)}, ""
-		if now.odd && (a == writing || now != known) {
-			next, err = m.following(l, a)
-		}
-		switch isEnd := l.next == "" || searched || now == known; {
-		case err != nil:
-		case next != "":
-			done()
-			l, done, err = m.use(next, a)
-		case isEnd:
-			m.rememberEnd(id, now)
-			return l, done, nil
-		default:
-			done()
-			searched = true
-			clear(seen)
-			l, done, err = m.searchEnd(id, a)
-		}
-	}
-	if done != nil {
-		done()
-	}
-	return nil, nil, err
-}
-
-// searchEnd is end for a conversation of which nothing is known.
-func (m *Sessions) searchEnd(id string, a access) (*link, func(), error) {
-	chain, err := m.chainOf(id, a)
-	if err != nil {
-		return nil, nil, err
-	}
-	return m.use(chain.Links[len(chain.Links)-1], a)
-}
-
-// following returns the session with which a conversation goes on after the one that a link names,
-// which is there, or "" if it does not.
-func (m *Sessions) following(l *link, a access) (string, error) {
-	next, err := m.acquire(l.next, a)
-	if isLost(err) {
-		return "", nil
-	}
-	if err != nil {
-		return "", err
-	}
-	defer m.release(next)
-	isReplaced := next.id != l.next
-	if isReplaced || next.header.Relation == session.RelationContinuation && next.header.ParentSession == l.id {
-		return next.id, nil
-	}
-	return "", nil
-}
-
-// chainOf returns which sessions a conversation consists of. If the session that is asked for
-// cannot be read, and no other names it, that is the conversation of its replacement.
-func (m *Sessions) chainOf(id string, a access) (session.Linked, error) {
-	if err := m.check(id); err != nil {
-		return session.Linked{}, err
-	}
-	chain, err := session.FindChain(m.context(), m.store, m.resolve(id), nil)
-	if !errors.Is(err, session.ErrCorrupt) {
-		return chain, err
-	}
-	l, err := m.acquire(id, a)
-	if err != nil {
-		return chain, err
-	}
-	m.release(l)
-	return session.FindChain(m.context(), m.store, l.id, nil)
-}
-
-// isLost reports whether an error means that a session counts as missing.
-func isLost(err error) bool {
-	return errors.Is(err, session.ErrNotExist) || errors.Is(err, session.ErrCorrupt)
-}
-
-func (m *Sessions) rememberEnd(id string, end knownEnd) {
-	const enough = 10_000
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if len(m.ends) >= enough {
-		clear(m.ends)
-	}
-	m.ends[id] = end
-}
 
 // append adds entries at the end of a conversation, and returns the transitions that happened.
 // Entries must have ids, because that is how those of an append with an unknown outcome are looked
@@ -286,15 +149,10 @@ func (m *Sessions) change(op, id string, choose func(*link) ([]session.Entry, er
 func (m *Sessions) clear(id string, targets func(*link) []string) error {
 	return m.change("clear", id, func(l *link) (edits []session.Entry, _ error) {
 		for _, target := range targets(l) {
-			edits = append(edits, cleared(target))
+			edits = append(edits, session.ContextEdit(target))
 		}
 		return edits, nil
 	})
-}
-
-// cleared returns the entry that removes a message from the context.
-func cleared(id string) session.Entry {
-	return session.Entry{ID: newID(), Type: session.TypeContextEdit, ContextEdit: &session.ContextEditEntry{TargetID: id}}
 }
 
 // advance makes the conversation's last session the current one, if the conversation is the
@@ -456,22 +314,4 @@ func (m *Sessions) Tail(id string) (string, error) {
 		return l.id, nil
 	}
 	return m.continuationOf(l.id)
-}
-
-// isThere reports whether there is a session of an id.
-func (m *Sessions) isThere(id string) bool {
-	there, err := m.exists(id)
-	return there && err == nil
-}
-
-// exists is isThere for a caller that wants to know why it is not known.
-func (m *Sessions) exists(id string) (bool, error) {
-	if err := store.CheckName(id); err != nil {
-		return false, err
-	}
-	_, err := m.store.Stat(m.context(), id)
-	if errors.Is(err, session.ErrNotExist) {
-		return false, nil
-	}
-	return err == nil, err
 }
