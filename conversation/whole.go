@@ -71,21 +71,25 @@ func (m *Sessions) inEnd(id string, roomAt func(*link) int, do func(*session.Ses
 	}, func(w *whole) error { return do(w.WithContext(m.context())) })
 }
 
-// inOpen calls do with what a pool has of a conversation, brought up to date. What lacks something
-// is opened again.
+// inOpen calls do with what a pool has of a conversation, brought up to date. What cannot be, or
+// lacks something, is opened again.
 func (m *Sessions) inOpen(p *pool.Pool[*whole], key string, room int, open func() (*whole, error), do func(*whole) error) error {
+	ctx := m.context()
 	for tries := 0; ; tries++ {
-		w, err := p.Get(m.context(), key, open)
+		w, err := p.Get(ctx, key, open)
 		if err != nil {
 			return err
 		}
-		if w.room < room || slices.ContainsFunc(w.awaited, m.isThere) {
-			err = session.ErrReplaced
-		} else if _, err = w.WithContext(m.context()).Refresh(); err == nil {
+		isStale := w.room < room || slices.ContainsFunc(w.awaited, m.isThere)
+		if !isStale {
+			_, err = w.WithContext(ctx).Refresh()
+			isStale = err != nil
+		}
+		if !isStale {
 			err = do(w)
 		}
 		p.Release(key, w)
-		if !session.MustReopen(err) || tries == maxReopened {
+		if !isStale && !session.MustReopen(err) || ctx.Err() != nil || tries == maxReopened {
 			return err
 		}
 		p.Drop(key)
