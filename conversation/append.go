@@ -44,6 +44,7 @@ func (m *Sessions) append(id string, entries ...session.Entry) (transitions []Tr
 		switch {
 		case moved != nil:
 			m.moved(*moved)
+			m.rememberEnd(id, knownEnd{link: moved.To})
 			transitions = append(transitions, *moved)
 		case session.MustReopen(err) && reopened < maxReopened:
 			reopened++
@@ -74,22 +75,26 @@ func (m *Sessions) append(id string, entries ...session.Entry) (transitions []Tr
 // set if the link was continued instead.
 func (m *Sessions) appendTo(l *link, entries []session.Entry) (rest []session.Entry, moved *Transition, err error) {
 	var batch []session.Entry
-	err = l.write(m.context(), func() ([]session.Entry, error) {
-		limit := m.limitOf(l)
-		if l.next != "" || l.Due(&entries[0], limit) {
-			return nil, errNotEnd
+	limit := m.limitOf(l)
+	isFull := func() bool { return l.next != "" || l.Due(&entries[0], limit) }
+	if !isFull() {
+		err = l.write(m.context(), func() ([]session.Entry, error) {
+			if isFull() { // others have written
+				return nil, errNotEnd
+			}
+			batch = entries[:min(len(entries), max(1, limit-len(l.Entries)))] // after these, the boundary may be due before any entry
+			return batch, nil
+		})
+		if err == nil {
+			return entries[len(batch):], nil, nil
 		}
-		batch = entries[:min(len(entries), max(1, limit-len(l.Entries)))] // after these, the boundary may be due before any entry
-		return batch, nil
-	})
-	switch {
-	case err == nil:
-		return entries[len(batch):], nil, nil
-	case errors.Is(err, errNotEnd):
-		moved, err = m.continueLink(l, &entries[0])
-		if errors.Is(err, session.ErrExist) || errors.Is(err, session.ErrConflict) { // another writer was faster
-			err = nil
+		if !errors.Is(err, errNotEnd) {
+			return entries, nil, err
 		}
+	}
+	moved, err = m.continueLink(l, &entries[0])
+	if errors.Is(err, session.ErrExist) || errors.Is(err, session.ErrConflict) { // another writer was faster
+		err = nil
 	}
 	return entries, moved, err
 }

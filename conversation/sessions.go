@@ -175,10 +175,14 @@ func (m *Sessions) adopt(s *session.Session) (*link, error) {
 	if err != nil {
 		return nil, err
 	}
-	l.modified = true // it has to be saved
 	got, err := m.links.Get(context.Background(), l.id, func() (*link, error) { return l, nil })
 	if got != l {
 		m.closeLink(l) // another goroutine has loaded it already
+	}
+	if err == nil {
+		got.mu.Lock()
+		got.modified = true // it has to be saved
+		got.mu.Unlock()
 	}
 	return got, err
 }
