@@ -48,6 +48,7 @@ func (m *Sessions) ListSessions(limit, offset int) ([]Info, error) {
 	for i := range rows {
 		r := &rows[i]
 		info := m.describe(r).Info
+		info.Tags = slices.Clone(info.Tags)
 		if info.Err == nil {
 			info.Title, info.MessageCount = r.title, r.messages
 		}
@@ -98,6 +99,8 @@ type Index interface {
 	List(ctx context.Context, o index.ListOptions) (page []index.Session, next string, err error)
 	Links(ctx context.Context, id string) ([]index.Session, error)
 }
+
+var _ Index = (*index.Index)(nil)
 
 // row is what a list knows about a conversation or a session before reading it.
 type row struct {
