@@ -2,6 +2,7 @@ package conversation
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store"
@@ -56,13 +57,14 @@ func (m *Sessions) end(id string, a access) (l *link, done func(), err error) {
 	if searched {
 		l, done, err = m.searchEnd(id, a)
 	}
-	for seen := make(map[string]bool); err == nil; {
-		if seen[l.id] {
+	var seen []string
+	for err == nil {
+		if slices.Contains(seen, l.id) {
 			err = &session.Error{Op: "follow", Name: id, Kind: session.ErrCorrupt, Err: errors.New("its continuations form a circle")}
 			break
 		}
-		seen[l.id] = true
-		now, next := knownEnd{l.id, l.next, m.isThere(l.next)}, ""
+		seen = append(seen, l.id)
+		now, next := knownEnd{l.id, l.next, l.next != "" && m.isThere(l.next)}, ""
 		if now.isThere && (a == writing || now != known) {
 			next, err = m.following(l, a)
 		}
@@ -77,7 +79,7 @@ func (m *Sessions) end(id string, a access) (l *link, done func(), err error) {
 		default:
 			done()
 			searched = true
-			clear(seen)
+			seen = nil
 			l, done, err = m.searchEnd(id, a)
 		}
 	}
