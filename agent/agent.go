@@ -61,7 +61,7 @@ func New(s *session.Session, o Options) (*Agent, error) {
 		return nil, err
 	}
 	a := &Agent{o: o, keeper: keeper}
-	a.keeper.news, a.keeper.isHeard = a.events.publish, a.events.isHeard
+	a.keeper.onEvent, a.keeper.hasListeners = a.events.publish, a.events.hasListeners
 	if a.tracer = o.Tracer; a.tracer == nil {
 		a.tracer = noTracer{}
 	}
@@ -112,10 +112,10 @@ func checkTools(tools []Tool) error {
 			return invalid("the timeout of the tool %q must not be negative", tools[i].Name)
 		}
 	}
-	return provider.CheckTools(offered(tools))
+	return provider.CheckTools(definitions(tools))
 }
 
-func offered(tools []Tool) []provider.Tool {
+func definitions(tools []Tool) []provider.Tool {
 	list := make([]provider.Tool, len(tools))
 	for i := range tools {
 		list[i] = tools[i].Tool
@@ -144,7 +144,7 @@ func (a *Agent) begin(ctx context.Context) (_ *turn, end func(), err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	release, err := t.Keeper.take(t.ctx, t.stop)
+	release, err := t.Keeper.acquire(t.ctx, t.stop)
 	if err != nil {
 		free()
 		return nil, nil, err
@@ -295,7 +295,7 @@ func (a *Agent) Status() (Status, error) {
 		return status, err
 	}
 	status.Thinking = thinking(o.Thinking, c)
-	if status.Tokens, err = a.keeper.count.tokens(c, info, offered(o.Tools)); err != nil {
+	if status.Tokens, err = a.keeper.count.tokens(c, info, definitions(o.Tools)); err != nil {
 		return status, err
 	}
 	status.Spent, err = session.SpentIn(a.keeper.log)

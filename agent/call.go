@@ -59,10 +59,10 @@ func broken(p *Pending) string {
 	return ""
 }
 
-// settled returns the result of a call that must not run, or "". Such a call was started or
+// whyNotRun returns the result of a call that must not run, or "". Such a call was started or
 // denied before, or why says why it cannot run. A repeatable call runs even if it was started
 // before.
-func settled(p *Pending, why string, repeatable bool) string {
+func whyNotRun(p *Pending, why string, repeatable bool) string {
 	once := why != "" || !repeatable
 	switch {
 	case p.overtaken:
@@ -133,11 +133,11 @@ func (t *turn) startable(calls []Pending) []Pending {
 	for n < len(calls) && t.refuse(&calls[n]) == "" && !t.asks(&calls[n]) {
 		n++
 	}
-	return calls[:t.together(calls[:n])]
+	return calls[:t.countParallel(calls[:n])]
 }
 
-// together returns how many calls at the beginning of a list may run together.
-func (t *turn) together(calls []Pending) int {
+// countParallel returns how many calls at the beginning of a list may run together.
+func (t *turn) countParallel(calls []Pending) int {
 	n := 0
 	for n < len(calls) && n < t.opts.Parallel {
 		if t.tools[calls[n].Name].Alone {
@@ -178,7 +178,7 @@ func (t *turn) triage(pending []Pending) (ready, asking, waiting []Pending, refu
 		p := pending[i]
 		p.order = i
 		why := t.refuse(&p)
-		why = settled(&p, why, why == "" && t.tools[p.Name].Repeatable)
+		why = whyNotRun(&p, why, why == "" && t.tools[p.Name].Repeatable)
 		switch {
 		case t.tools[p.Name] == nil && p.isDecidedLater() && broken(&p) == "":
 			waiting = append(waiting, p)

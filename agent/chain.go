@@ -29,9 +29,9 @@ func conversationOf(s *session.Session, limit int) (_ *session.Session, isChain 
 	return s, true, err
 }
 
-// goOn continues where others have continued the conversation. fresh says that they have
+// followContinuation continues where others have continued the conversation. fresh says that they have
 // written.
-func (k *Keeper) goOn(fresh bool) error {
+func (k *Keeper) followContinuation(fresh bool) error {
 	if fresh {
 		k.inLast = unknownSize
 	}
@@ -57,9 +57,9 @@ func (k *Keeper) goOn(fresh bool) error {
 	return nil
 }
 
-// cross continues the conversation in another session if the last one has reached its
+// crossBoundary continues the conversation in another session if the last one has reached its
 // boundary. next is the message that comes next. What is sent does not change.
-func (k *Keeper) cross(next session.Entry) error {
+func (k *Keeper) crossBoundary(next session.Entry) error {
 	limit := k.opts.Boundary
 	if limit == 0 || k.inLast >= 0 && k.inLast < limit {
 		return nil

@@ -80,9 +80,9 @@ func (b *backoff) wait(tokens, window int, failed bool) {
 	b.until = tokens + window*min(1<<b.failures, 8)/16
 }
 
-// room returns how many tokens of a window a conversation may fill. The rest is for the
+// usableTokens returns how many tokens of a window a conversation may fill. The rest is for the
 // answer.
-func (k *Keeper) room(window int) int {
+func (k *Keeper) usableTokens(window int) int {
 	return window - max(k.opts.Compaction.reserve(window), min(k.opts.MaxTokens, window/2))
 }
 
@@ -98,9 +98,9 @@ func (k *Keeper) isFull(c *session.Context) (bool, error) {
 		return false, nil
 	}
 	tokens, err := k.tokens(c)
-	room := k.room(window)
+	room := k.usableTokens(window)
 	if err == nil && tokens > room/2 { // it may matter
-		tokens = k.count.exactly(c, k.opts.Tools, tokens)
+		tokens = k.count.countExactly(c, k.opts.Tools, tokens)
 	}
 	if err != nil || tokens <= room {
 		return false, err
@@ -121,14 +121,14 @@ func (k *Keeper) compact(reason, instructions string) (*Compacted, error) {
 	return done, err
 }
 
-// relief records what a step did about a conversation that the provider found too long.
+// overflowRecovery records what a step did about a conversation that the provider found too long.
 // Each measure is tried once: after both, the conversation cannot get shorter.
-type relief struct{ compacted, shortened bool }
+type overflowRecovery struct{ compacted, shortened bool }
 
-// relieve shortens a conversation that the provider found too long: by a compaction and,
+// recoverOverflow shortens a conversation that the provider found too long: by a compaction and,
 // if that fails or is not enough, by shortening the longest tool results. It reports
 // whether it is shorter now.
-func (t *turn) relieve(done *relief) (bool, error) {
+func (t *turn) recoverOverflow(done *overflowRecovery) (bool, error) {
 	var failed error
 	if !done.compacted {
 		done.compacted = true
@@ -160,7 +160,7 @@ func (t *turn) shortenResults() (int, error) {
 	}
 	aim := bytes / 2
 	if window := t.opts.Compaction.window(t.opts.Model.Info()); window > 0 {
-		aim = min(aim, t.room(window))
+		aim = min(aim, t.usableTokens(window))
 	}
 	edits := window.ShortenResults(c, bytes-aim)
 	if len(edits) == 0 {
@@ -215,7 +215,7 @@ func (k *Keeper) compactNow(reason, instructions string) (*Compacted, error) {
 		return nil, err
 	}
 	done.TokensAfter = k.count.scaled(after)
-	k.backoff.wait(done.TokensAfter, window, window > 0 && done.TokensAfter > k.room(window))
+	k.backoff.wait(done.TokensAfter, window, window > 0 && done.TokensAfter > k.usableTokens(window))
 	return done, nil
 }
 
@@ -257,7 +257,7 @@ func (k *Keeper) planCompaction(c *session.Context, tokens int, reason string) (
 		// That is for the end of the conversation. The system messages and tools come on top,
 		// and half of the rest must become free.
 		system, fixed := k.count.fixed(c, k.opts.Model, k.opts.Tools)
-		keep = system + max(0, min(keep, (k.room(window)-fixed)/2))
+		keep = system + max(0, min(keep, (k.usableTokens(window)-fixed)/2))
 	}
 	return c.PlanCompaction(keep, func(e session.Entry) int { return weights[e.ID] })
 }
@@ -281,7 +281,7 @@ func (k *Keeper) billSummary(made *summary.Summary) {
 	}
 	for i := range made.Log {
 		if bill, ok := session.BillOf(&made.Log[i]); ok {
-			k.paying(&bill.Usage)
+			k.bill(&bill.Usage)
 		}
 	}
 }

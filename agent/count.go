@@ -57,9 +57,9 @@ func (n *counting) forget() {
 	n.planner, n.report = nil, report{}
 }
 
-// learn remembers what a provider reported with an answer to a request. If it reported
+// observe remembers what a provider reported with an answer to a request. If it reported
 // nothing, the report about an earlier request remains the best estimate.
-func (n *counting) learn(answer string, u *session.Usage, r *request) {
+func (n *counting) observe(answer string, u *session.Usage, r *request) {
 	if u == nil || u.Sent() == 0 || len(r.c.Fingerprints) == 0 {
 		return
 	}
@@ -105,10 +105,10 @@ func costOf(costs []window.Cost) (sum int) {
 	return sum
 }
 
-// exactly returns the size of a context as the provider counts it, if that is worth a request:
+// countExactly returns the size of a context as the provider counts it, if that is worth a request:
 // more than a sixteenth of it was only counted here. Otherwise, or if the provider does not say,
 // it is the size that is known.
-func (n *counting) exactly(c *session.Context, tools []provider.Tool, known int) int {
+func (n *counting) countExactly(c *session.Context, tools []provider.Tool, known int) int {
 	last := len(c.Entries) - 1
 	ask := n.counter(c, known)
 	if ask == nil || last < 1 || len(c.Fingerprints) <= last {
@@ -138,8 +138,8 @@ func (n *counting) counter(c *session.Context, known int) func(*session.Context)
 	return n.ask
 }
 
-// askWith sets who counts for the provider.
-func (n *counting) askWith(ask func(*session.Context) (int, error)) {
+// setCounter sets who counts for the provider.
+func (n *counting) setCounter(ask func(*session.Context) (int, error)) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.ask, n.deaf = ask, false

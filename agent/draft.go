@@ -30,8 +30,8 @@ type draft struct {
 	ended bool
 }
 
-// arrive records the next piece of an answer, before people see it.
-func (k *Keeper) arrive(text string) {
+// addToDraft records the next piece of an answer, before people see it.
+func (k *Keeper) addToDraft(text string) {
 	if k.opts.Draft < 0 {
 		return
 	}

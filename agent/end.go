@@ -21,7 +21,7 @@ func (k *Keeper) end() ([]session.Entry, error) {
 		case e.Message != nil:
 			end = append(end, e)
 			if answered && e.BeginsTurn() {
-				return k.endOr(end)
+				return k.endOrWhole(end)
 			}
 			answered = answered || e.Message.Role == session.RoleAssistant
 		case e.Type.IsRemark(), e.Type == session.TypeModelChange, e.Type == session.TypeThinkingLevel:
@@ -29,12 +29,12 @@ func (k *Keeper) end() ([]session.Entry, error) {
 			return k.whole()
 		}
 	}
-	return k.endOr(end)
+	return k.endOrWhole(end)
 }
 
-// endOr returns messages, given from the last to the first, if a context has them in this order,
+// endOrWhole returns messages, given from the last to the first, if a context has them in this order,
 // and otherwise the context.
-func (k *Keeper) endOr(messages []session.Entry) ([]session.Entry, error) {
+func (k *Keeper) endOrWhole(messages []session.Entry) ([]session.Entry, error) {
 	slices.Reverse(messages)
 	if !isInOrder(messages) {
 		return k.whole()

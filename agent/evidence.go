@@ -98,8 +98,8 @@ func (r *Record) entry() session.Entry {
 	return session.Custom(session.CustomRequest, dataOf(r))
 }
 
-// evidence returns the entry that records a request.
-func (k *Keeper) evidence(r *request, response string, cause error, proofs map[string]string) session.Entry {
+// recordOf returns the entry that records a request.
+func (k *Keeper) recordOf(r *request, response string, cause error, proofs map[string]string) session.Entry {
 	record := k.newRecord()
 	record.Signed = proofs
 	record.Leaf, record.Response, record.Session = r.leaf, response, r.Session

@@ -44,9 +44,9 @@ type Keeper struct {
 
 	isChain bool // it may have several sessions
 
-	news    func(Event)          // gets what happens; may be nil
-	isHeard func() bool          // whether anyone subscribes
-	onUsage func(*session.Usage) // gets what each response cost; may be nil
+	onEvent      func(Event)          // gets what happens; may be nil
+	hasListeners func() bool          // whether anyone subscribes
+	onUsage      func(*session.Usage) // gets what each response cost; may be nil
 
 	mu         sync.Mutex                  // guards what follows
 	calls      map[callKey]json.RawMessage // the arguments of calls that wait
@@ -128,7 +128,7 @@ func newKeeper(s *session.Session, o KeeperOptions) (*Keeper, error) {
 	return &Keeper{
 		log: s, s: s.WithContext(context.Background()), isChain: isChain, inLast: unknownSize,
 		place: lease.At(s.Store(), s.ID()), count: newCounting(o.Counter), opts: o,
-		news: o.Events, isHeard: func() bool { return o.Events != nil },
+		onEvent: o.Events, hasListeners: func() bool { return o.Events != nil },
 	}, nil
 }
 
@@ -160,7 +160,7 @@ func (k *Keeper) Begin(ctx context.Context) (context.Context, error) {
 		return nil, ErrBusy
 	}
 	ctx, stop := context.WithCancelCause(ctx)
-	release, err := k.take(ctx, stop)
+	release, err := k.acquire(ctx, stop)
 	if err != nil {
 		stop(nil)
 		return nil, err
@@ -178,8 +178,8 @@ func (k *Keeper) Begin(ctx context.Context) (context.Context, error) {
 	return ctx, nil
 }
 
-// take takes the lease for some work, which ctx ends. The caller calls release.
-func (k *Keeper) take(ctx context.Context, stop context.CancelCauseFunc) (release func(), err error) {
+// acquire takes the lease for some work, which ctx ends. The caller calls release.
+func (k *Keeper) acquire(ctx context.Context, stop context.CancelCauseFunc) (release func(), err error) {
 	k.ctx, k.stop = ctx, stop
 	take := k.place.Take
 	if k.opts.Wait {
@@ -207,14 +207,14 @@ func (k *Keeper) End() error {
 		return nil
 	}
 	k.arriving.end()
-	err := k.settle("the work ended", nil)
+	err := k.recordNotAsked("the work ended", nil)
 	k.release()
 	k.release = nil
 	return err
 }
 
-// during calls f while work is under way.
-func (k *Keeper) during(f func() error) error {
+// whileWorking calls f while work is under way.
+func (k *Keeper) whileWorking(f func() error) error {
 	k.working.Lock()
 	defer k.working.Unlock()
 	if k.release == nil {
@@ -223,9 +223,9 @@ func (k *Keeper) during(f func() error) error {
 	return f()
 }
 
-// ifWanted is during, unless the context of the work has ended.
-func (k *Keeper) ifWanted(f func() error) error {
-	return k.during(func() error {
+// unlessCancelled is whileWorking, unless the context of the work has ended.
+func (k *Keeper) unlessCancelled(f func() error) error {
+	return k.whileWorking(func() error {
 		if k.ctx.Err() != nil {
 			return context.Cause(k.ctx)
 		}
@@ -239,7 +239,7 @@ func (k *Keeper) Prompt(content ...session.Content) error {
 	if err := checkPrompt(content); err != nil {
 		return err
 	}
-	return k.ifWanted(func() error {
+	return k.unlessCancelled(func() error {
 		clear(k.handed)
 		return k.prompt(content)
 	})
@@ -251,10 +251,10 @@ func (k *Keeper) Prompt(content ...session.Content) error {
 // interrupted. One in the state CallWaiting must not run before a person has approved it. An
 // answer that broke off becomes a branch.
 func (k *Keeper) Restore() (calls []Pending, open bool, err error) {
-	err = k.ifWanted(func() error {
+	err = k.unlessCancelled(func() error {
 		var pending []Pending
 		if pending, open, err = k.restore(); err == nil {
-			calls, err = k.hand(pending)
+			calls, err = k.handOut(pending)
 		}
 		return err
 	})
@@ -265,7 +265,7 @@ func (k *Keeper) Restore() (calls []Pending, open bool, err error) {
 // must have their results.
 func (k *Keeper) Context() (*session.Context, error) {
 	var c *session.Context
-	err := k.ifWanted(func() error {
+	err := k.unlessCancelled(func() error {
 		for id := range k.handed {
 			return invalid("the model cannot be asked while call %q has no result", id)
 		}
@@ -285,11 +285,11 @@ func (k *Keeper) Context() (*session.Context, error) {
 // Draft keeps the next piece of the text of an answer, within the time that
 // KeeperOptions.Draft says.
 func (k *Keeper) Draft(text string) error {
-	return k.during(func() error {
+	return k.whileWorking(func() error {
 		if k.sent == nil {
 			return errNotAsked
 		}
-		k.arrive(text)
+		k.addToDraft(text)
 		return nil
 	})
 }
@@ -298,7 +298,7 @@ var errNotAsked = invalid("the model was not asked: call Context first")
 
 // answered ends the wait for an answer and calls f to keep it.
 func (k *Keeper) answered(f func(*request) error) error {
-	return k.during(func() error {
+	return k.whileWorking(func() error {
 		r := k.sent
 		if r == nil {
 			return errNotAsked
@@ -322,7 +322,7 @@ func (k *Keeper) Answer(m session.MessageEntry) (calls []Pending, open bool, err
 	err = k.answered(func(r *request) error {
 		_, pending, err := k.keep(r, &m, func([]Pending) []Pending { return nil })
 		if err == nil {
-			calls, err = k.hand(pending)
+			calls, err = k.handOut(pending)
 		}
 		open = len(pending) > 0 || m.StopReason == provider.StopPause && len(m.Content) > 0
 		return err
@@ -343,8 +343,8 @@ func checkStop(m *session.MessageEntry) error {
 	return invalid("the stop reason %q of an answer with calls is unknown: use provider.StopToolUse if they are whole, or provider.StopMaxTokens if not", m.StopReason)
 }
 
-// hand returns the calls that may run, and writes results for the others.
-func (k *Keeper) hand(pending []Pending) ([]Pending, error) {
+// handOut returns the calls that may run, and writes results for the others.
+func (k *Keeper) handOut(pending []Pending) ([]Pending, error) {
 	var calls []Pending
 	var refused []answered
 	k.unanswered = len(pending)
@@ -352,7 +352,7 @@ func (k *Keeper) hand(pending []Pending) ([]Pending, error) {
 	for i := range pending {
 		p := &pending[i]
 		repeatable := k.opts.Repeatable != nil && k.opts.Repeatable(p.Call)
-		why := settled(p, broken(p), repeatable)
+		why := whyNotRun(p, broken(p), repeatable)
 		if why == "" && !p.ours && !p.approved {
 			why = foreignText // this program asks nobody
 		}
@@ -391,7 +391,7 @@ func (k *Keeper) Failed(m *session.MessageEntry, cause error, again bool) error 
 // ToolStart records that calls run from now on. After an error they must not run: another
 // program may have taken the session over.
 func (k *Keeper) ToolStart(ids ...string) error {
-	return k.ifWanted(func() error {
+	return k.unlessCancelled(func() error {
 		var calls []Pending
 		for _, id := range ids {
 			p := k.handed[id]
@@ -423,7 +423,7 @@ func (k *Keeper) markRunning(calls []Pending) error {
 // ToolEnd keeps the result of a call. A call that the loop decides not to run needs a result
 // too, which says so.
 func (k *Keeper) ToolEnd(id string, r Result) error {
-	return k.during(func() error {
+	return k.whileWorking(func() error {
 		p := k.handed[id]
 		if p == nil {
 			return invalid("no call %q waits for a result", id)
@@ -438,7 +438,7 @@ func (k *Keeper) ToolEnd(id string, r Result) error {
 
 // Compact replaces the beginning of the conversation by a summary now: see Agent.Compact.
 func (k *Keeper) Compact(instructions string) (done *Compacted, err error) {
-	err = k.ifWanted(func() error {
+	err = k.unlessCancelled(func() error {
 		if k.opts.Compaction.Model == nil {
 			return errNoSummaries
 		}
@@ -451,7 +451,7 @@ func (k *Keeper) Compact(instructions string) (done *Compacted, err error) {
 // Branch goes back to an entry, so that the conversation continues from there, perhaps with a
 // summary of what is left: see Agent.Branch.
 func (k *Keeper) Branch(entryID string, summarise bool) error {
-	return k.ifWanted(func() error {
+	return k.unlessCancelled(func() error {
 		if summarise && k.opts.Compaction.Model == nil {
 			return errNoSummaries
 		}
@@ -465,13 +465,13 @@ var errNoSummaries = invalid("there is no model that writes summaries: see Keepe
 // publish passes an event on.
 func (k *Keeper) publish(e Event) {
 	e.Session = k.s.SessionOf("")
-	if k.news != nil {
-		k.news(e)
+	if k.onEvent != nil {
+		k.onEvent(e)
 	}
 }
 
-// paying records what a response cost.
-func (k *Keeper) paying(u *session.Usage) {
+// bill records what a response cost.
+func (k *Keeper) bill(u *session.Usage) {
 	if k.onUsage != nil {
 		k.onUsage(u)
 	}

@@ -43,7 +43,7 @@ func (k *Keeper) append(entries ...session.Entry) (ids []string, err error) {
 	if asks {
 		k.asked = ids[len(ids)-1]
 	}
-	k.tell(entries, messages)
+	k.publishWritten(entries, messages)
 	return ids, nil
 }
 
@@ -66,10 +66,10 @@ func (k *Keeper) asksNext(entries []session.Entry) (results int, asks bool) {
 	return results, asks && k.asked == "" && k.ctx.Err() == nil
 }
 
-// tell publishes messages that were written, each with its place and time in the log.
-func (k *Keeper) tell(entries []session.Entry, messages []int) {
+// publishWritten publishes messages that were written, each with its place and time in the log.
+func (k *Keeper) publishWritten(entries []session.Entry, messages []int) {
 	var written []session.Entry
-	if k.isHeard() { // otherwise nobody subscribes
+	if k.hasListeners() { // otherwise nobody subscribes
 		ids := make([]string, len(messages))
 		for i, at := range messages {
 			ids[i] = entries[at].ID
@@ -116,7 +116,7 @@ func (k *Keeper) catchUp() error {
 	if err != nil {
 		return err
 	}
-	if err := k.goOn(fresh); err != nil {
+	if err := k.followContinuation(fresh); err != nil {
 		return err
 	}
 	now := k.s.LeafID()
@@ -137,7 +137,7 @@ func (k *Keeper) catchUp() error {
 		return err
 	}
 	if at := slices.Index(path, shape.Index(stay)); at >= 0 {
-		k.tellCaughtUp(shape, path[at+1:])
+		k.publishCaughtUp(shape, path[at+1:])
 		return nil
 	}
 	if k.disturbed.CompareAndSwap(false, true) {
@@ -150,8 +150,8 @@ func (k *Keeper) catchUp() error {
 	return err
 }
 
-// tellCaughtUp publishes that others have added messages.
-func (k *Keeper) tellCaughtUp(shape *session.Shape, added []int32) {
+// publishCaughtUp publishes that others have added messages.
+func (k *Keeper) publishCaughtUp(shape *session.Shape, added []int32) {
 	added = slices.DeleteFunc(added, func(n int32) bool { return shape.Type(n) != session.TypeMessage })
 	n := len(added)
 	if n == 0 {

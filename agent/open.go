@@ -32,7 +32,7 @@ func checkPrompt(content []session.Content) error {
 // prompt writes what is queued and what the user says to the log. Calls of earlier turns that
 // have no result get one that says they were interrupted.
 func (k *Keeper) prompt(content []session.Content) error {
-	if err := k.fits(content); err != nil {
+	if err := k.checkFits(content); err != nil {
 		return err
 	}
 	if err := k.adoptDraft(); err != nil {
@@ -52,10 +52,10 @@ func (k *Keeper) prompt(content []session.Content) error {
 	}
 	entries = append(entries, settings...)
 	said := message(&session.MessageEntry{Role: session.RoleUser, Content: content})
-	if err := k.cross(said); err != nil {
+	if err := k.crossBoundary(said); err != nil {
 		return err
 	}
-	if _, err := k.takeQueued(true, entries, said); err != nil {
+	if _, err := k.writeQueued(true, entries, said); err != nil {
 		return err
 	}
 	for _, p := range pending {
@@ -67,9 +67,9 @@ func (k *Keeper) prompt(content []session.Content) error {
 	return nil
 }
 
-// fits returns an error if what the user says is larger than the window. Nothing could be left
+// checkFits returns an error if what the user says is larger than the window. Nothing could be left
 // out to make room for it.
-func (k *Keeper) fits(content []session.Content) error {
+func (k *Keeper) checkFits(content []session.Content) error {
 	window := k.opts.Compaction.window(k.opts.Model)
 	if window == 0 {
 		return nil

@@ -112,7 +112,7 @@ type Compaction struct {
 // keeper returns the options of an agent's keeper.
 func (o *Options) keeper() KeeperOptions {
 	k := KeeperOptions{
-		Model: o.Model.Info(), System: o.System, Tools: offered(o.Tools), Thinking: o.Thinking, MaxTokens: o.MaxTokens,
+		Model: o.Model.Info(), System: o.System, Tools: definitions(o.Tools), Thinking: o.Thinking, MaxTokens: o.MaxTokens,
 		Draft: o.Draft, Boundary: o.Boundary, Wait: o.Wait, Compaction: o.Compaction, Counter: o.Counter,
 	}
 	if k.Compaction.Model == nil {

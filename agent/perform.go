@@ -49,7 +49,7 @@ func (t *turn) perform(pending []Pending) (waiting []Pending, _ error) {
 				decisions = nil
 				continue
 			}
-			w.settle(d)
+			w.applyDecision(d)
 		}
 	}
 	return w.waiting, w.failed
@@ -100,7 +100,7 @@ func (w *work) next() []Pending {
 	if w.tools[w.ready[0].Name].Alone && len(w.asking) > 0 && w.asking[0].order < w.ready[0].order {
 		return nil
 	}
-	return w.ready[:w.together(w.ready)]
+	return w.ready[:w.countParallel(w.ready)]
 }
 
 // announce records in the log that calls run, before they do.
@@ -133,8 +133,8 @@ func (w *work) collect(first answered) {
 	}
 }
 
-// settle acts on a decision about the first call of asking.
-func (w *work) settle(d decided) {
+// applyDecision acts on a decision about the first call of asking.
+func (w *work) applyDecision(d decided) {
 	w.asking = w.asking[1:]
 	switch {
 	case w.failed != nil:

@@ -17,9 +17,9 @@ import (
 
 // queue says whether a turn takes what is queued.
 type queue struct {
-	mu   sync.Mutex // held while something is queued, used or taken back
-	open bool
-	said []string // the notes of this turn
+	mu    sync.Mutex // held while something is queued, used or taken back
+	open  bool
+	notes []string // the notes of this turn
 }
 
 // Steer says something to the model while it works. The model hears it with the results of
@@ -88,7 +88,7 @@ func (k *Keeper) enqueueNow(ctx context.Context, q session.Queued) (string, erro
 		return "", err
 	}
 	if k.queue.open {
-		k.queue.said = append(k.queue.said, e.ID)
+		k.queue.notes = append(k.queue.notes, e.ID)
 	}
 	k.publish(Event{Type: Queued, Entry: &e})
 	return e.ID, nil
@@ -198,7 +198,7 @@ func (a *Agent) TakeBack(ctx context.Context) (back []session.Queued, err error)
 func (k *Keeper) openQueue(open bool) {
 	k.queue.mu.Lock()
 	defer k.queue.mu.Unlock()
-	k.queue.open, k.queue.said = open, nil
+	k.queue.open, k.queue.notes = open, nil
 }
 
 // queuedBefore writes what was queued in earlier turns first, and reports whether there was
@@ -212,14 +212,14 @@ func (k *Keeper) queuedBefore() (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	return k.takeQueued(true, settings)
+	return k.writeQueued(true, settings)
 }
 
-// takeQueued turns what is queued into messages, with all including what waits for the end of
+// writeQueued turns what is queued into messages, with all including what waits for the end of
 // the turn, and writes them after the entries before and ahead of the entries after. What was
-// said in this turn comes last, because it waits until the model is asked. takeQueued reports
+// said in this turn comes last, because it waits until the model is asked. writeQueued reports
 // whether it wrote anything; if all was set and nothing was queued, the turn takes no more.
-func (k *Keeper) takeQueued(all bool, before []session.Entry, after ...session.Entry) (bool, error) {
+func (k *Keeper) writeQueued(all bool, before []session.Entry, after ...session.Entry) (bool, error) {
 	k.queue.mu.Lock()
 	defer k.queue.mu.Unlock()
 	queued, err := k.queued()
@@ -228,7 +228,7 @@ func (k *Keeper) takeQueued(all bool, before []session.Entry, after ...session.E
 	}
 	entries := before
 	for i := range queued {
-		early := len(after) > 0 && slices.Contains(k.queue.said, queued[i].ID)
+		early := len(after) > 0 && slices.Contains(k.queue.notes, queued[i].ID)
 		if (all || !queued[i].After) && !early {
 			entries = append(entries, queued[i].Message())
 		}

@@ -26,10 +26,10 @@ type request struct {
 // was queued for it, after a compaction if the window is full. The log says that the model is
 // asked.
 func (k *Keeper) next() (*request, error) {
-	if err := k.cross(message(&session.MessageEntry{Role: session.RoleAssistant})); err != nil {
+	if err := k.crossBoundary(message(&session.MessageEntry{Role: session.RoleAssistant})); err != nil {
 		return nil, err
 	}
-	if _, err := k.takeQueued(false, nil); err != nil {
+	if _, err := k.writeQueued(false, nil); err != nil {
 		return nil, err
 	}
 	c, err := k.s.Context(session.ContextOptions{Shared: true})
@@ -64,9 +64,9 @@ func (k *Keeper) next() (*request, error) {
 func (k *Keeper) keep(r *request, answered *session.MessageEntry, start func([]Pending) []Pending) (*session.Entry, []Pending, error) {
 	m := *answered
 	m.Content = ofModel(m.Content)
-	k.paying(m.Usage)
+	k.bill(m.Usage)
 	if len(m.Content) == 0 {
-		_, err := k.append(k.evidence(r, "", nil, nil), billEntry(&m))
+		_, err := k.append(k.recordOf(r, "", nil, nil), billEntry(&m))
 		return nil, nil, err
 	}
 	answer := message(&m)
@@ -76,7 +76,7 @@ func (k *Keeper) keep(r *request, answered *session.MessageEntry, start func([]P
 	if err != nil {
 		return nil, nil, err
 	}
-	entries := []session.Entry{answer, k.evidence(r, answer.ID, nil, proofs)}
+	entries := []session.Entry{answer, k.recordOf(r, answer.ID, nil, proofs)}
 	now := start(calls)
 	if len(now) > 0 {
 		entries = append(entries, Running(idsOf(now)...))
@@ -87,7 +87,7 @@ func (k *Keeper) keep(r *request, answered *session.MessageEntry, start func([]P
 	for i := range now {
 		calls[i].State, calls[i].started = CallRunning, true
 	}
-	k.count.learn(answer.ID, m.Usage, r)
+	k.count.observe(answer.ID, m.Usage, r)
 	return &answer, calls, nil
 }
 
@@ -124,10 +124,10 @@ func (k *Keeper) keepPartial(r *request, response *provider.Response, cause erro
 	if m == nil {
 		return nil, k.drop(r, response, cause)
 	}
-	k.paying(m.Usage)
+	k.bill(m.Usage)
 	answer := message(m)
 	answer.ID = session.NewID()
-	if _, err := k.append(answer, k.evidence(r, answer.ID, cause, nil)); err != nil {
+	if _, err := k.append(answer, k.recordOf(r, answer.ID, cause, nil)); err != nil {
 		return nil, errors.Join(cause, err)
 	}
 	return &answer, cause
@@ -137,9 +137,9 @@ func (k *Keeper) keepPartial(r *request, response *provider.Response, cause erro
 // that cannot be written.
 func (k *Keeper) drop(r *request, response *provider.Response, cause error) error {
 	k.publish(Event{Type: MessageDropped, Err: cause})
-	entries := []session.Entry{k.evidence(r, "", cause, nil)}
+	entries := []session.Entry{k.recordOf(r, "", cause, nil)}
 	if response != nil && response.Message != nil && response.Message.Usage != nil {
-		k.paying(response.Message.Usage)
+		k.bill(response.Message.Usage)
 		entries = append(entries, billEntry(response.Message))
 	}
 	if _, err := k.append(entries...); err != nil {
@@ -170,9 +170,9 @@ func billEntry(m *session.MessageEntry) session.Entry {
 	return session.Entry{Type: session.TypeCustom, Custom: session.NewUsage(m.Provider, m.Model, m.ResponseID, u)}
 }
 
-// settle records that the model was not asked after all, and why the work ended: an error, or
+// recordNotAsked records that the model was not asked after all, and why the work ended: an error, or
 // in words. It returns that error.
-func (k *Keeper) settle(why string, cause error) error {
+func (k *Keeper) recordNotAsked(why string, cause error) error {
 	if k.asked == "" {
 		return cause
 	}

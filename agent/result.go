@@ -31,7 +31,7 @@ func (t *turn) runCall(p *Pending) (Result, error) {
 	changedBy := "user"
 	decided, denied, err := t.beforeTool(ctx, *p)
 	if denied != nil {
-		return t.fit(*denied), err
+		return t.fitResult(*denied), err
 	}
 	if string(decided.Input) != string(p.Input) {
 		changedBy = "program"
@@ -44,12 +44,12 @@ func (t *turn) runCall(p *Pending) (Result, error) {
 	finish(r.err)
 	result := t.explain(ctx, r, timeout)
 	if result, err = t.afterTool(ctx, p.Call, result); err != nil {
-		return t.fit(result), err
+		return t.fitResult(result), err
 	}
 	if p.changed {
 		result = result.after(fmt.Sprintf("[the %s changed the arguments of this call to %s]", changedBy, p.Input))
 	}
-	return t.fit(result), nil
+	return t.fitResult(result), nil
 }
 
 // returned is what a function of the program returned.
@@ -142,9 +142,9 @@ func (t *turn) guard(what string, c Call, do func()) (panicked error) {
 // maxParts is how many images and files a result may have.
 const maxParts = 100
 
-// fit makes a result fit for a model: not too long, and without blocks that a result cannot
+// fitResult makes a result fit for a model: not too long, and without blocks that a result cannot
 // have. All parts together have at most maxOutput bytes of text.
-func (t *turn) fit(r Result) Result {
+func (t *turn) fitResult(r Result) Result {
 	left := t.maxOutput()
 	r.Text = cutMiddle(r.Text, left)
 	var parts []session.Content

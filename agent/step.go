@@ -20,7 +20,7 @@ type reply struct {
 // step asks the model once and writes its answer to the log. An answer that breaks off
 // is kept. If asking again may help, it becomes a branch, and the model is asked again.
 func (t *turn) step() (*reply, error) {
-	var relief relief
+	var relief overflowRecovery
 	searched := false // for what the provider refuses
 	for failures := 0; ; {
 		r, err := t.prepare()
@@ -34,13 +34,13 @@ func (t *turn) step() (*reply, error) {
 		if cause == nil {
 			return t.accept(r, response)
 		}
-		if t.tellDropped(cause) { // the next request lacks what was refused
+		if t.reportDropped(cause) { // the next request lacks what was refused
 			t.drop(r, response, cause)
 			continue
 		}
 		if errors.Is(cause, provider.ErrOverflow) && !relief.shortened && !t.opts.Compaction.Off {
 			t.drop(r, response, cause)
-			ok, err := t.relieve(&relief)
+			ok, err := t.recoverOverflow(&relief)
 			if !ok && (searched || !t.isRefused(cause)) {
 				return nil, errors.Join(cause, err)
 			}
@@ -82,9 +82,9 @@ func (t *turn) step() (*reply, error) {
 	}
 }
 
-// tellDropped reports whether a request was refused for a parameter that is left out of all
+// reportDropped reports whether a request was refused for a parameter that is left out of all
 // further ones, and tells the user.
-func (t *turn) tellDropped(cause error) bool {
+func (t *turn) reportDropped(cause error) bool {
 	var known *provider.Error
 	if !errors.As(cause, &known) || known.Dropped == "" {
 		return false
@@ -127,8 +127,8 @@ func (t *turn) pause(failures int, wait time.Duration, response *provider.Respon
 // the same long call forever.
 const maxCutOffs = 2
 
-// goesOn reports whether the turn continues after a reply.
-func (t *turn) goesOn(r *reply) bool {
+// continues reports whether the turn continues after a reply.
+func (t *turn) continues(r *reply) bool {
 	if !provider.IsCutOff(r.stop) {
 		t.cutOffs = 0
 		// A model that pauses without a word would only get the same request again.
@@ -156,13 +156,13 @@ func (t *turn) prepare() (*request, error) {
 		return nil, err
 	}
 	r.sum, r.bytes = r.Encoded.Sum(), r.Encoded.Size()
-	t.tellLost(r)
+	t.reportLost(r)
 	return r, nil
 }
 
-// tellLost reports, once each, the pictures and files of this turn that the model cannot see:
+// reportLost reports, once each, the pictures and files of this turn that the model cannot see:
 // the request tells the model, and the user should know as well.
-func (t *turn) tellLost(r *request) {
+func (t *turn) reportLost(r *request) {
 	for _, n := range r.Encoded.Notes {
 		if !media.IsLost(n.What) || t.lost[n] {
 			continue
@@ -189,7 +189,7 @@ func (t *turn) params(c *session.Context) *provider.Request {
 		t.memo, t.memoOf = provider.Memo{}, info
 	}
 	return &provider.Request{
-		Entries: c.Entries, Tools: offered(t.opts.Tools), Session: t.s.ID(), Thinking: thinking(t.opts.Thinking, c),
+		Entries: c.Entries, Tools: definitions(t.opts.Tools), Session: t.s.ID(), Thinking: thinking(t.opts.Thinking, c),
 		MaxTokens: t.opts.MaxTokens, Temperature: t.opts.Temperature, Fields: t.opts.Fields, Once: true, Memo: &t.memo,
 	}
 }
@@ -206,7 +206,7 @@ func (t *turn) ask(r *request) (*provider.Response, error) {
 		case provider.EventStop:
 		default:
 			if e.Type == provider.EventText {
-				t.arrive(e.Text) // before a subscriber sees it
+				t.addToDraft(e.Text) // before a subscriber sees it
 			}
 			t.publish(Event{Type: MessageUpdate, Update: &e})
 		}

@@ -52,7 +52,7 @@ func answer[T any](ctx context.Context, a *Agent, begin func(*turn) ([]Pending, 
 	}
 	tool.Repeatable, tool.Alone = true, true
 	misfits, refusal := 0, ""
-	out, err := a.takeTurn(ctx, func(t *turn) error {
+	out, err := a.runTurn(ctx, func(t *turn) error {
 		if err := t.addTool(&tool); err != nil {
 			return err
 		}

@@ -64,8 +64,8 @@ func (h *hub) subscribe(buffer int) *Subscription {
 	return s
 }
 
-// isHeard reports whether there are subscribers.
-func (h *hub) isHeard() bool {
+// hasListeners reports whether there are subscribers.
+func (h *hub) hasListeners() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return len(h.subs) > 0

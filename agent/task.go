@@ -73,7 +73,7 @@ func (o *TaskOptions) run(ctx context.Context, call Call, in taskInput) (Result,
 	defer a.Close()
 	news := a.Subscribe(0)
 	defer news.Close()
-	go tellProgress(ctx, news)
+	go reportProgress(ctx, news)
 	n, err := s.MessageCount()
 	if err != nil {
 		return Result{}, err
@@ -112,8 +112,8 @@ func (o *TaskOptions) options(t *turn, description string) Options {
 	return c
 }
 
-// tellProgress reports which calls a task makes.
-func tellProgress(ctx context.Context, news *Subscription) {
+// reportProgress reports which calls a task makes.
+func reportProgress(ctx context.Context, news *Subscription) {
 	for e := range news.Events(ctx) {
 		if e.Type == ToolStart {
 			Progress(ctx, "→ "+e.Call.Name)

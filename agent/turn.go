@@ -47,7 +47,7 @@ func (a *Agent) Send(ctx context.Context, content ...session.Content) (*Outcome,
 	if err := checkPrompt(content); err != nil {
 		return nil, err
 	}
-	return a.takeTurn(ctx, func(t *turn) error {
+	return a.runTurn(ctx, func(t *turn) error {
 		if err := t.prompt(content); err != nil {
 			return err
 		}
@@ -63,7 +63,7 @@ func (a *Agent) Send(ctx context.Context, content ...session.Content) (*Outcome,
 // broke off becomes a branch, and the model is asked again, unless the user cancelled
 // it.
 func (a *Agent) Resume(ctx context.Context) (*Outcome, error) {
-	return a.takeTurn(ctx, func(t *turn) error {
+	return a.runTurn(ctx, func(t *turn) error {
 		pending, open, err := t.restore()
 		if err != nil || !open {
 			return err
@@ -96,7 +96,7 @@ func (a *Agent) Unfinished() (bool, error) {
 // Retry lets the model answer the last turn again, on a new branch. The old answer stays on
 // its own branch. If the conversation has no turn, it returns session.ErrInvalid.
 func (a *Agent) Retry(ctx context.Context) (*Outcome, error) {
-	return a.takeTurn(ctx, func(t *turn) error {
+	return a.runTurn(ctx, func(t *turn) error {
 		if err := t.adoptDraft(); err != nil {
 			return err
 		}
@@ -120,8 +120,8 @@ func (a *Agent) Retry(ctx context.Context) (*Outcome, error) {
 // errPanicked is the error of a turn that ended in a panic, for example in a model.
 var errPanicked = errors.New("the turn panicked")
 
-// takeTurn runs a turn and publishes its end.
-func (a *Agent) takeTurn(ctx context.Context, f func(*turn) error) (_ *Outcome, err error) {
+// runTurn runs a turn and publishes its end.
+func (a *Agent) runTurn(ctx context.Context, f func(*turn) error) (_ *Outcome, err error) {
 	t, end, err := a.begin(ctx)
 	if err != nil {
 		return &Outcome{}, err
@@ -140,7 +140,7 @@ func (a *Agent) takeTurn(ctx context.Context, f func(*turn) error) (_ *Outcome, 
 	t.openQueue(true)
 	defer t.openQueue(false)
 	err = t.afterCatchUp(f)
-	err = t.whyEnded(t.settle(cmp.Or(t.out.Why, t.out.Stop), err))
+	err = t.whyEnded(t.recordNotAsked(cmp.Or(t.out.Why, t.out.Stop), err))
 	return &t.out, err
 }
 
@@ -167,7 +167,7 @@ func (t *turn) run(pending []Pending) error {
 			}
 			if t.isOver != nil && t.isOver(pending) {
 				t.out.Stop = provider.StopEndTurn
-				if more, err := t.takeQueued(true, nil); err != nil || !more {
+				if more, err := t.writeQueued(true, nil); err != nil || !more {
 					return err
 				}
 			}
@@ -184,12 +184,12 @@ func (t *turn) run(pending []Pending) error {
 			return err
 		}
 		pending = reply.calls
-		if !t.goesOn(reply) {
+		if !t.continues(reply) {
 			t.out.Stop = reply.stop
 			if _, err := t.perform(pending); err != nil { // it writes that they are not run
 				return err
 			}
-			if more, err := t.takeQueued(true, nil); err != nil || !more {
+			if more, err := t.writeQueued(true, nil); err != nil || !more {
 				return err
 			}
 			pending, t.cutOffs = nil, 0
@@ -202,7 +202,7 @@ func (t *turn) useOptions() {
 	o := t.opts.keeper()
 	o.Files = t.files
 	t.Keeper.opts, t.onUsage = o, t.bill
-	t.count.askWith(t.counter())
+	t.count.setCounter(t.counter())
 }
 
 // maxCounting is how long a provider may take to count a request.

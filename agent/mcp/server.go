@@ -303,8 +303,8 @@ func (s *Server) count(n int) {
 	s.mu.Unlock()
 }
 
-// worked records that the connection works, so that it may be made again when it breaks.
-func (s *Server) worked() {
+// recordSuccess records that the connection works, so that it may be made again when it breaks.
+func (s *Server) recordSuccess() {
 	s.mu.Lock()
 	s.failures = 0
 	s.mu.Unlock()

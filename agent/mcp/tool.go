@@ -176,12 +176,12 @@ func (s *Server) call(ctx context.Context, name string, input json.RawMessage) (
 	var refused *jsonrpc.Error
 	switch {
 	case err == nil:
-		s.worked()
+		s.recordSuccess()
 		return s.result(result), nil
 	case ctx.Err() != nil: // the server was told, and may have done all, some or nothing of it
 		return agent.Result{Text: fmt.Sprintf("[the MCP server %s was told that nobody waits for this call any more; it may still be working on it]", s.name)}, context.Cause(ctx)
 	case errors.As(err, &refused): // the server works, and refuses the call
-		s.worked()
+		s.recordSuccess()
 		return agent.Result{Text: s.hidden(errors.New(refused.Message)).Error(), IsError: true}, nil
 	}
 	if l.breaks(ctx, err) {

@@ -55,7 +55,7 @@ func serialise(entries []session.Entry, files func(*session.ToolUseContent) (rea
 		case e.Summary() != "":
 			handed := FilesOf(e)
 			s.files.add(handed.Read, handed.Changed)
-			unit = append(unit, digest.Turn{Who: digest.Note, Text: ownText(e)})
+			unit = append(unit, digest.Turn{Who: digest.Note, Text: summaryText(e)})
 		}
 	}
 	end()
@@ -70,11 +70,11 @@ func (s *serialised) resume(e *session.Entry) {
 	if s.previous != "" {
 		s.previous += "\n\n"
 	}
-	s.previous += ownText(e)
+	s.previous += summaryText(e)
 }
 
-// ownText returns a summary without the files, if those are handed on beside it.
-func ownText(e *session.Entry) string {
+// summaryText returns a summary without the files, if those are handed on beside it.
+func summaryText(e *session.Entry) string {
 	if handed := FilesOf(e); handed.isEmpty() {
 		return e.Summary()
 	}

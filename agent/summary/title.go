@@ -44,7 +44,7 @@ func Title(ctx context.Context, model provider.Model, entries []session.Entry, o
 	}
 	if len(said) > 0 {
 		// If the window is too small even for this, use as much as fits.
-		said, _ = w.piece([][]digest.Turn{said}, max(minRoom, w.room()))
+		said, _ = w.piece([][]digest.Turn{said}, max(minRoom, w.tokensThatFit()))
 	}
 	w.task.Turns, w.task.More = said, false
 	answer, err := w.ask(&w.task)
@@ -62,7 +62,7 @@ func Title(ctx context.Context, model provider.Model, entries []session.Entry, o
 func titleIn(answer string) (string, error) {
 	var title string
 	for line := range strings.Lines(answer) {
-		if title = bare(line); title != "" {
+		if title = plainTitle(line); title != "" {
 			break
 		}
 	}
@@ -75,8 +75,8 @@ func titleIn(answer string) (string, error) {
 	return clipped(title, digest.MaxTitle), nil
 }
 
-// bare removes what models put around a title.
-func bare(line string) string {
+// plainTitle removes what models put around a title.
+func plainTitle(line string) string {
 	line = strings.Join(strings.Fields(line), " ")
 	for before := ""; before != line; {
 		before = line

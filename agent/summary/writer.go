@@ -89,7 +89,7 @@ func (w *writer) write(entries []session.Entry) (string, error) {
 	}
 	w.task.Current, _ = window.Shorten(w.task.Current, w.window/8, w.counter.CountText)
 	for left := s.units; len(left) > 0; {
-		room := w.room()
+		room := w.tokensThatFit()
 		if room < minRoom {
 			return "", fmt.Errorf("a window of %d tokens is too small for a summary of %d tokens: %w", w.window, w.o.MaxTokens, session.ErrInvalid)
 		}
@@ -113,9 +113,9 @@ func (w *writer) write(entries []session.Entry) (string, error) {
 	return text, nil
 }
 
-// room returns how many tokens of the conversation fit into the next request. Counts may be
+// tokensThatFit returns how many tokens of the conversation fit into the next request. Counts may be
 // estimates, so a tenth stays free.
-func (w *writer) room() int {
+func (w *writer) tokensThatFit() int {
 	w.task.More = true // this makes the text longest
 	free := w.window - w.answer - w.counter.CountText(w.task.Overhead())
 	if room := free - free/10; w.limit == 0 || room < w.limit {

@@ -37,7 +37,7 @@ type bashInput struct {
 	Timeout int    `json:"timeout,omitempty" jsonschema:"seconds"`
 }
 
-func (k *kit) bash() (agent.Tool, error) {
+func (k *toolset) bash() (agent.Tool, error) {
 	longest := int(k.MaxTimeout / time.Second)
 	t, err := agent.NewTool(Bash, fmt.Sprintf("Run a command with bash in the working directory. There is no terminal and no input. Returns what it prints, "+
 		"up to %s: the middle of a longer output is left out. It may take %d seconds, or as many as timeout says, up to %d. What it leaves running in the background is ended.",
@@ -56,7 +56,7 @@ func (k *kit) bash() (agent.Tool, error) {
 }
 
 // checkCommand returns why a call cannot run.
-func (k *kit) checkCommand(call agent.Call) error {
+func (k *toolset) checkCommand(call agent.Call) error {
 	in, err := agent.Arguments[bashInput](call.Input)
 	if err == nil {
 		err = words("command", in.Command)
@@ -79,7 +79,7 @@ func commandOf(call agent.Call) string {
 	return in.Command
 }
 
-func (k *kit) runCommand(ctx context.Context, command string, timeout time.Duration) (agent.Result, error) {
+func (k *toolset) runCommand(ctx context.Context, command string, timeout time.Duration) (agent.Result, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, errTimeout)
 	defer cancel()
 	out := newClipped(k.MaxOutput)
@@ -137,7 +137,7 @@ func report(ctx context.Context, out *clipped, show func() string) (stop func())
 //
 // The output goes through our own pipe. With one of exec.Cmd, Wait would block until
 // the last background process closes it.
-func (k *kit) execute(ctx context.Context, cmd *exec.Cmd, out io.Writer) error {
+func (k *toolset) execute(ctx context.Context, cmd *exec.Cmd, out io.Writer) error {
 	if err := ended(ctx); err != nil {
 		return err
 	}

@@ -16,14 +16,14 @@ import (
 // maxEdit is the size of the largest file that can be edited: it is held in memory.
 const maxEdit = 16 << 20
 
-func (k *kit) edit() (agent.Tool, error) {
+func (k *toolset) edit() (agent.Tool, error) {
 	return pathTool(k, Edit, "changes", "Replace text in a file that was read before. old_string must be exactly what the file has, white space included, and occur once; "+
 		"with replace_all, every occurrence is replaced.",
 		func(ctx context.Context, call agent.Call, in editInput, p path) (agent.Result, error) {
 			if err := in.check(); err != nil {
 				return agent.Result{}, err
 			}
-			return k.changeFile(ctx, call, p, func(at *place, before fs.FileInfo) ([]byte, string, error) {
+			return k.changeFile(ctx, call, p, func(at *openedPath, before fs.FileInfo) ([]byte, string, error) {
 				content, lines, err := in.changed(at, p, before)
 				return content, fmt.Sprintf("replaced %s in %s, at line %s", count(len(lines), "occurrence"), p, join(lines)), err
 			})
@@ -31,7 +31,7 @@ func (k *kit) edit() (agent.Tool, error) {
 }
 
 // changed returns the content of a file after the edit, and the lines at which it changes.
-func (in editInput) changed(at *place, p path, before fs.FileInfo) (content []byte, lines []int, err error) {
+func (in editInput) changed(at *openedPath, p path, before fs.FileInfo) (content []byte, lines []int, err error) {
 	if before == nil {
 		return nil, nil, fs.ErrNotExist
 	}
@@ -45,7 +45,7 @@ func (in editInput) changed(at *place, p path, before fs.FileInfo) (content []by
 }
 
 // content returns a file as a whole.
-func (p *place) content() ([]byte, error) {
+func (p *openedPath) content() ([]byte, error) {
 	f, err := p.openFile()
 	if err != nil {
 		return nil, err

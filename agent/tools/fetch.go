@@ -28,7 +28,7 @@ type fetchInput struct {
 	URL string `json:"url" jsonschema:"begins with http:// or https://"`
 }
 
-func (k *kit) fetch() (agent.Tool, error) {
+func (k *toolset) fetch() (agent.Tool, error) {
 	t, err := agent.NewTool(Fetch, fmt.Sprintf("Get a page from the web. Returns its text, up to %s: the middle of a longer text is left out.", size(int64(k.MaxOutput))),
 		func(ctx context.Context, call agent.Call, in fetchInput) (agent.Result, error) {
 			u, err := webAddress(in.URL)
@@ -61,13 +61,13 @@ type site struct {
 
 func siteOf(u *url.URL) site {
 	s := site{strings.ToLower(u.Hostname()), u.Port(), u.Scheme == "https"}
-	if s.port == s.usual() {
+	if s.port == s.defaultPort() {
 		s.port = ""
 	}
 	return s
 }
 
-func (s site) usual() string {
+func (s site) defaultPort() string {
 	if s.tls {
 		return "443"
 	}
@@ -75,7 +75,7 @@ func (s site) usual() string {
 }
 
 // anyPort returns the port, the usual one too.
-func (s site) anyPort() string { return cmp.Or(s.port, s.usual()) }
+func (s site) anyPort() string { return cmp.Or(s.port, s.defaultPort()) }
 
 // String returns the site as it is written in a rule.
 func (s site) String() string {
@@ -131,7 +131,7 @@ func hostOf(call agent.Call) site {
 
 // get returns the text at an address. It connects only to this host and port, because they
 // were approved, and directly: a proxy could reach private addresses.
-func (k *kit) get(ctx context.Context, u *url.URL) (string, error) {
+func (k *toolset) get(ctx context.Context, u *url.URL) (string, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, fetchTime, fmt.Errorf("it took longer than %s", fetchTime))
 	defer cancel()
 	here := siteOf(u)

@@ -20,12 +20,12 @@ const (
 	maxMatch     = 500 // bytes of a line that are shown
 )
 
-func (k *kit) grep() (agent.Tool, error) {
+func (k *toolset) grep() (agent.Tool, error) {
 	return pathTool(k, Grep, "reads", fmt.Sprintf("Search the content of files for a regular expression, except those that .gitignore excludes. "+
 		"Returns lines as file:number:text, up to %d, or as many as limit says.", defaultLines), k.grepPath)
 }
 
-func (k *kit) grepPath(ctx context.Context, call agent.Call, in grepInput, p path) (agent.Result, error) {
+func (k *toolset) grepPath(ctx context.Context, call agent.Call, in grepInput, p path) (agent.Result, error) {
 	expr := in.Pattern
 	if in.IgnoreCase {
 		expr = "(?i)" + expr
@@ -43,7 +43,7 @@ func (k *kit) grepPath(ctx context.Context, call agent.Call, in grepInput, p pat
 		return agent.Result{}, err
 	}
 	found := &lines{max: k.MaxOutput, limit: limit}
-	err = k.below(ctx, call, p, func(name string, open func() (*os.File, error)) error {
+	err = k.walkBelow(ctx, call, p, func(name string, open func() (*os.File, error)) error {
 		switch {
 		case name != "." && !only(name):
 			return nil
@@ -92,7 +92,7 @@ func cut(line []byte) string {
 	return string(bytes.ToValidUTF8(bytes.TrimSuffix(line, []byte("\r")), []byte("\uFFFD")))
 }
 
-func (k *kit) glob() (agent.Tool, error) {
+func (k *toolset) glob() (agent.Tool, error) {
 	return pathTool(k, Glob, "lists", "Find files by their names, except those that .gitignore excludes.",
 		func(ctx context.Context, call agent.Call, in globInput, p path) (agent.Result, error) {
 			if err := words("pattern", in.Pattern); err != nil {
@@ -103,7 +103,7 @@ func (k *kit) glob() (agent.Tool, error) {
 				return agent.Result{}, err
 			}
 			found := &lines{max: k.MaxOutput, limit: maxNames}
-			err = k.below(ctx, call, p, func(name string, _ func() (*os.File, error)) error {
+			err = k.walkBelow(ctx, call, p, func(name string, _ func() (*os.File, error)) error {
 				if !wanted(name) {
 					return nil
 				}
@@ -129,7 +129,7 @@ func globOf(text string) (func(name string) bool, error) {
 	return match.MatchString, nil
 }
 
-func (k *kit) ls() (agent.Tool, error) {
+func (k *toolset) ls() (agent.Tool, error) {
 	return pathTool(k, Ls, "lists", "List the names in a directory, those of directories with a slash.",
 		func(_ context.Context, call agent.Call, _ lsInput, p path) (agent.Result, error) {
 			at, err := k.openToRead(call, p)

@@ -43,12 +43,12 @@ type (
 	}
 )
 
-func (in readInput) where() string  { return in.Path }
-func (in writeInput) where() string { return in.Path }
-func (in editInput) where() string  { return in.Path }
-func (in grepInput) where() string  { return cmp.Or(in.Path, ".") }
-func (in globInput) where() string  { return cmp.Or(in.Path, ".") }
-func (in lsInput) where() string    { return cmp.Or(in.Path, ".") }
+func (in readInput) pathText() string  { return in.Path }
+func (in writeInput) pathText() string { return in.Path }
+func (in editInput) pathText() string  { return in.Path }
+func (in grepInput) pathText() string  { return cmp.Or(in.Path, ".") }
+func (in globInput) pathText() string  { return cmp.Or(in.Path, ".") }
+func (in lsInput) pathText() string    { return cmp.Or(in.Path, ".") }
 
 // pathTools are the tools whose calls name a file or a directory, with how to find it.
 var pathTools = map[string]func(input json.RawMessage) (string, error){
@@ -57,12 +57,12 @@ var pathTools = map[string]func(input json.RawMessage) (string, error){
 }
 
 // pathOf returns the path in the arguments of a call.
-func pathOf[In interface{ where() string }](input json.RawMessage) (string, error) {
+func pathOf[In interface{ pathText() string }](input json.RawMessage) (string, error) {
 	in, err := agent.Arguments[In](input)
 	if err != nil {
 		return "", err
 	}
-	return in.where(), words("path", in.where())
+	return in.pathText(), words("path", in.pathText())
 }
 
 // pathIn judges the path in the arguments of a call of a tool.

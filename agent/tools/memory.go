@@ -20,11 +20,11 @@ const maxApproved = 1000
 type memory struct {
 	mu       sync.Mutex
 	approved map[waiting]string
-	seen     map[file]sight
+	seen     map[file]seenLines
 }
 
-// sight is what the model has seen of a file: its lines up to a number, or all.
-type sight struct {
+// seenLines is what the model has seen of a file: its lines up to a number, or all.
+type seenLines struct {
 	is  digest
 	to  int
 	all bool
@@ -55,7 +55,7 @@ func (m *memory) approve(call agent.Call, p path, full string) {
 
 // isApproved returns an error if the path of a call leads elsewhere than when it was asked
 // about. If that is not known, as after a restart, there must be no link on the way.
-func (m *memory) isApproved(call agent.Call, p path, at *place) error {
+func (m *memory) isApproved(call agent.Call, p path, at *openedPath) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	key := waiting{call.Session, call.ID, p.name}
@@ -70,12 +70,12 @@ func (m *memory) isApproved(call agent.Call, p path, at *place) error {
 	return nil
 }
 
-// see records the lines of a file that the model has read; end means that the file has no
+// recordSeen records the lines of a file that the model has read; end means that the file has no
 // more.
-func (m *memory) see(call agent.Call, at *place, is digest, from, to int, end bool) {
-	m.note(call, at, func(s *sight) {
+func (m *memory) recordSeen(call agent.Call, at *openedPath, is digest, from, to int, end bool) {
+	m.note(call, at, func(s *seenLines) {
 		if s.is != is {
-			*s = sight{is: is}
+			*s = seenLines{is: is}
 		}
 		if from <= s.to+1 {
 			s.to, s.all = max(s.to, to), s.all || end
@@ -84,15 +84,15 @@ func (m *memory) see(call agent.Call, at *place, is digest, from, to int, end bo
 }
 
 // changed records the content that a call gave a file. An edit leaves unseen what was unseen.
-func (m *memory) changed(call agent.Call, at *place, is digest) {
-	m.note(call, at, func(s *sight) { *s = sight{is: is, all: s.all || call.Name == Write} })
+func (m *memory) changed(call agent.Call, at *openedPath, is digest) {
+	m.note(call, at, func(s *seenLines) { *s = seenLines{is: is, all: s.all || call.Name == Write} })
 }
 
-func (m *memory) note(call agent.Call, at *place, note func(s *sight)) {
+func (m *memory) note(call agent.Call, at *openedPath, note func(s *seenLines)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.seen == nil {
-		m.seen = make(map[file]sight)
+		m.seen = make(map[file]seenLines)
 	}
 	key := file{call.Session, at.full}
 	s := m.seen[key]
@@ -102,7 +102,7 @@ func (m *memory) note(call agent.Call, at *place, note func(s *sight)) {
 
 // hasSeen returns an error if the model does not know what is in a file. Before a write, it
 // must have seen the whole file.
-func (m *memory) hasSeen(call agent.Call, at *place, is digest) error {
+func (m *memory) hasSeen(call agent.Call, at *openedPath, is digest) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	was, ok := m.seen[file{call.Session, at.full}]
@@ -119,7 +119,7 @@ func (m *memory) hasSeen(call agent.Call, at *place, is digest) error {
 
 // digest returns the digest of a file. For a file that is too large to be edited, it is made
 // from the size and the time.
-func (p *place) digest() (is digest, err error) {
+func (p *openedPath) digest() (is digest, err error) {
 	f, err := p.openFile()
 	if err != nil {
 		return is, err
@@ -140,7 +140,7 @@ func (p *place) digest() (is digest, err error) {
 
 // unchanged returns an error if a file is no longer what it was; before is nil if there was
 // none.
-func (p *place) unchanged(before fs.FileInfo, was digest) error {
+func (p *openedPath) unchanged(before fs.FileInfo, was digest) error {
 	now, err := p.look()
 	if err == nil && now != nil && before != nil {
 		var is digest

@@ -65,19 +65,19 @@ func plainNames(full string) error {
 	return nil
 }
 
-// place is an opened path: a name in a directory that is held open, so that changes to the
+// openedPath is an opened path: a name in a directory that is held open, so that changes to the
 // names above it cannot lead elsewhere. The name has no symbolic links in it, so that it can
 // be replaced.
-type place struct {
+type openedPath struct {
 	root *os.Root
 	name string
 	full string // the whole name without links, written as in path
 }
 
-func (p *place) close() { p.root.Close() }
+func (p *openedPath) close() { p.root.Close() }
 
 // open opens the directory that a path is in.
-func (d dir) open(p path) (*place, error) {
+func (d dir) open(p path) (*openedPath, error) {
 	if p.outside {
 		return d.openOutside(p.name)
 	}
@@ -85,7 +85,7 @@ func (d dir) open(p path) (*place, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &way{dir: d, roots: []*os.Root{root}}
+	w := &walkedPath{dir: d, roots: []*os.Root{root}}
 	at, err := w.follow(p.name)
 	for _, root := range w.roots {
 		if at == nil || root != at.root {
@@ -97,7 +97,7 @@ func (d dir) open(p path) (*place, error) {
 
 // openOutside opens the directory of a path outside of the working directory. The call
 // was approved by that path, so it must name the file itself.
-func (d dir) openOutside(full string) (*place, error) {
+func (d dir) openOutside(full string) (*openedPath, error) {
 	parent, name := filepath.Dir(full), filepath.Base(full)
 	if parent == full {
 		name = "."
@@ -114,7 +114,7 @@ func (d dir) openOutside(full string) (*place, error) {
 	if !sameName(real, full) {
 		return nil, fmt.Errorf("%s is a link: the file is %s; name that one", full, real)
 	}
-	if rel, ok := d.holds(full); ok {
+	if rel, ok := d.contains(full); ok {
 		return nil, fmt.Errorf("%s is in the working directory: name it %s", full, filepath.ToSlash(rel))
 	}
 	before, err := os.Lstat(parent)
@@ -136,7 +136,7 @@ func (d dir) openOutside(full string) (*place, error) {
 		root.Close()
 		return nil, err
 	}
-	return &place{root, name, full}, nil
+	return &openedPath{root, name, full}, nil
 }
 
 // isStill returns an error if the opened directory is not the expected one.
@@ -148,10 +148,10 @@ func isStill(root *os.Root, before fs.FileInfo) error {
 	return err
 }
 
-// holds reports whether a path leads into the working directory although it does not
+// contains reports whether a path leads into the working directory although it does not
 // look like it, as /HOME/me does on a system that ignores case. Rules for the working
 // directory must hold there.
-func (d dir) holds(full string) (rel string, ok bool) {
+func (d dir) contains(full string) (rel string, ok bool) {
 	own, err := os.Stat(d.real)
 	if err != nil {
 		return "", false
@@ -177,18 +177,18 @@ func sameName(a, b string) bool {
 // systems.
 const maxLinks = 40
 
-// way is how far a path was followed: the directories on the way, held open, and their
+// walkedPath is how far a path was followed: the directories on the way, held open, and their
 // names. The first has none: it is the working directory.
-type way struct {
+type walkedPath struct {
 	dir   dir
 	roots []*os.Root
 	names []string
 }
 
-func (w *way) top() *os.Root { return w.roots[len(w.roots)-1] }
+func (w *walkedPath) top() *os.Root { return w.roots[len(w.roots)-1] }
 
 // back closes all directories but the first n.
-func (w *way) back(n int) {
+func (w *walkedPath) back(n int) {
 	for _, root := range w.roots[n:] {
 		root.Close()
 	}
@@ -199,7 +199,7 @@ func (w *way) back(n int) {
 // not exist yet has the name that it would get. os.Root follows links too, but it refuses
 // absolute ones that stay inside, it replaces a link instead of the file, and its error does
 // not say where a link leads.
-func (w *way) follow(name string) (*place, error) {
+func (w *walkedPath) follow(name string) (*openedPath, error) {
 	rest, links := split(name), 0
 	for len(rest) > 0 {
 		next := rest[0]
@@ -216,7 +216,7 @@ func (w *way) follow(name string) (*place, error) {
 		switch {
 		case errors.Is(err, fs.ErrNotExist), err == nil && len(rest) == 0 && info.Mode()&fs.ModeSymlink == 0:
 			rest = append([]string{next}, rest...)
-			return &place{w.top(), filepath.Join(rest...), filepath.Join(append(slices.Clone(w.names), rest...)...)}, nil
+			return &openedPath{w.top(), filepath.Join(rest...), filepath.Join(append(slices.Clone(w.names), rest...)...)}, nil
 		case err != nil:
 			return nil, err
 		case info.Mode()&fs.ModeSymlink == 0:
@@ -242,12 +242,12 @@ func (w *way) follow(name string) (*place, error) {
 		}
 		rest = append(split(target), rest...)
 	}
-	return &place{w.top(), ".", filepath.Join(append([]string{"."}, w.names...)...)}, nil
+	return &openedPath{w.top(), ".", filepath.Join(append([]string{"."}, w.names...)...)}, nil
 }
 
 // enter opens a directory, which must be the one that info describes: another program may
 // have put a link in its place.
-func (w *way) enter(name string, info fs.FileInfo) error {
+func (w *walkedPath) enter(name string, info fs.FileInfo) error {
 	root, err := w.top().OpenRoot(name)
 	if err != nil {
 		return err
@@ -262,7 +262,7 @@ func split(name string) []string {
 }
 
 // openFile opens a regular file for reading.
-func (p *place) openFile() (*os.File, error) { return vfs.OpenIn(p.root, p.name) }
+func (p *openedPath) openFile() (*os.File, error) { return vfs.OpenIn(p.root, p.name) }
 
 // explain rewords an error of the file system for a model.
 func explain(p path, err error) error {

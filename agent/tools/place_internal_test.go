@@ -19,7 +19,7 @@ func TestWorkingDirectoryByAnotherName(t *testing.T) {
 	}
 	for name, want := range map[string]bool{"a": true, "a/b": true, "": true, "..": false, "../x": false} {
 		full := filepath.Join(d.real, name)
-		if rel, ok := d.holds(full); ok != want || ok && rel != filepath.Clean(name) {
+		if rel, ok := d.contains(full); ok != want || ok && rel != filepath.Clean(name) {
 			t.Errorf("%q: %q, %v", name, rel, ok)
 		}
 	}
@@ -35,7 +35,7 @@ func TestChangeInTheMeantimeIsKept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k := &kit{dir: d}
+	k := &toolset{dir: d}
 	name := filepath.Join(d.real, "a")
 	set := func(content string, modified time.Time) {
 		t.Helper()

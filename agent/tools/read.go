@@ -27,12 +27,12 @@ const (
 	maxImage = 32 << 20 // bytes of a picture, which is made smaller if a model cannot take it
 )
 
-func (k *kit) read() (agent.Tool, error) {
+func (k *toolset) read() (agent.Tool, error) {
 	return pathTool(k, Read, "reads", fmt.Sprintf("Read a text file or an image, or list a directory. "+
 		"Returns up to %d lines or %s; offset and limit select lines.", maxLines, size(int64(k.MaxOutput))), k.readPath)
 }
 
-func (k *kit) readPath(ctx context.Context, call agent.Call, in readInput, p path) (agent.Result, error) {
+func (k *toolset) readPath(ctx context.Context, call agent.Call, in readInput, p path) (agent.Result, error) {
 	from, err := number("offset", in.Offset, 1, math.MaxInt32)
 	if err != nil {
 		return agent.Result{}, err
@@ -71,7 +71,7 @@ func (k *kit) readPath(ctx context.Context, call agent.Call, in readInput, p pat
 	head = head[:n]
 	isImage, isWide := media.ImageType(head) != "", bytes.HasPrefix(head, []byte("\xff\xfe")) || bytes.HasPrefix(head, []byte("\xfe\xff"))
 	if isImage || isWide || bytes.IndexByte(head, 0) >= 0 { // the model cannot see more of it
-		k.memory.see(call, at, is, 1, 1, true)
+		k.memory.recordSeen(call, at, is, 1, 1, true)
 	}
 	switch {
 	case isImage:
@@ -87,7 +87,7 @@ func (k *kit) readPath(ctx context.Context, call agent.Call, in readInput, p pat
 	}
 	text, err := page.text(p)
 	if err == nil {
-		k.memory.see(call, at, is, from, page.line, !page.more)
+		k.memory.recordSeen(call, at, is, from, page.line, !page.more)
 	}
 	return agent.Result{Text: text}, err
 }
@@ -111,7 +111,7 @@ func image(p path, f *os.File, head []byte) (agent.Result, error) {
 }
 
 // list returns the names in a directory, those of directories with a slash.
-func list(at *place, p path) (string, error) {
+func list(at *openedPath, p path) (string, error) {
 	entries, err := vfs.In(at.root).ReadDir(at.name)
 	if err != nil {
 		return "", err

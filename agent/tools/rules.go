@@ -188,15 +188,15 @@ func (r *Rules) Decide(call agent.Call) (d agent.Decision, rule string) {
 			return agent.Deny, one.text
 		}
 	}
-	s.doubtful = r.doubts(&s)
+	s.doubtful = r.mayRunDenied(&s)
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	return s.allowed(r.allow)
 }
 
-// doubts reports which commands of a call may run something that a rule denies. A line that
+// mayRunDenied reports which commands of a call may run something that a rule denies. A line that
 // is not simple counts as one command.
-func (r *Rules) doubts(s *subject) []bool {
+func (r *Rules) mayRunDenied(s *subject) []bool {
 	if s.name != Bash || !slices.ContainsFunc(r.deny, func(one rule) bool { return len(one.words) > 0 }) {
 		return nil
 	}
@@ -393,7 +393,7 @@ func (r *Rules) Apply(list ...agent.Tool) []agent.Tool {
 				if d, _ := decide(call); d != "" {
 					return false, ""
 				}
-				if asks && reason == "" && slices.Contains(r.doubts(new(r.subject(call))), true) {
+				if asks && reason == "" && slices.Contains(r.mayRunDenied(new(r.subject(call))), true) {
 					reason = "it may run a command that a rule denies"
 				}
 				return asks, reason
@@ -479,7 +479,7 @@ func (r *Rules) isSafeAlone(command []word, whole bool) error {
 	folded := foldedWords(command)
 	name := program(folded)
 	switch {
-	case takesCommands(folded), !whole && (isRunner(folded) || runsInside(folded) || isInterpreter(folded)):
+	case runsInput(folded), !whole && (isRunner(folded) || runsInside(folded) || isInterpreter(folded)):
 		return fmt.Errorf("%s can run anything, and a rule for it would hold in other lines too", name)
 	case name == "cd" || name == "pushd" || name == "popd":
 		if len(command) == 2 {

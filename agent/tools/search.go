@@ -33,7 +33,7 @@ type searchInput struct {
 	Limit int    `json:"limit,omitempty" jsonschema:"number of passages"`
 }
 
-func (k *kit) search() (agent.Tool, error) {
+func (k *toolset) search() (agent.Tool, error) {
 	t, err := agent.NewTool(Search, fmt.Sprintf("Search earlier sessions for words. Returns passages with the session they are from, best first: %d, or as many as limit says.", defaultHits),
 		func(ctx context.Context, call agent.Call, in searchInput) (agent.Result, error) {
 			err := words("query", in.Query)

@@ -258,11 +258,11 @@ func isInterpreter(command []word) bool {
 	return slices.Contains(interpreters, strings.TrimRight(program(command), "0123456789."))
 }
 
-// takesCommands reports whether a command, with folded words, may run commands from its
+// runsInput reports whether a command, with folded words, may run commands from its
 // input: a rule for it would allow everything.
-func takesCommands(command []word) bool {
+func runsInput(command []word) bool {
 	for i := range command {
-		if obeysInput(command[i:]) {
+		if readsInputAsCommands(command[i:]) {
 			return true
 		}
 		if !isRunner(command) && !runsInside(command) {
@@ -272,8 +272,8 @@ func takesCommands(command []word) bool {
 	return false
 }
 
-// obeysInput is takesCommands without a look at what the command runs.
-func obeysInput(command []word) bool {
+// readsInputAsCommands is runsInput without a look at what the command runs.
+func readsInputAsCommands(command []word) bool {
 	name, given := program(command), command[1:]
 	has := func(is func(text string) bool) bool {
 		return slices.ContainsFunc(given, func(w word) bool { return is(w.text) })

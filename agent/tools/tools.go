@@ -66,8 +66,8 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// kit is what the tools share.
-type kit struct {
+// toolset is what the tools share.
+type toolset struct {
 	Options
 	dir    dir
 	memory memory
@@ -79,7 +79,7 @@ type kit struct {
 
 // New returns the tools.
 func New(o Options) ([]agent.Tool, error) {
-	k := &kit{Options: o}
+	k := &toolset{Options: o}
 	if err := k.complete(); err != nil {
 		return nil, err
 	}
@@ -108,7 +108,7 @@ func New(o Options) ([]agent.Tool, error) {
 }
 
 // complete fills in the defaults.
-func (k *kit) complete() error {
+func (k *toolset) complete() error {
 	var err error
 	if k.dir, err = openDir(k.Dir); err != nil {
 		return err
@@ -142,7 +142,7 @@ func (k *kit) complete() error {
 // pathTool returns a tool whose calls name a file. A call asks if the file is outside of the
 // working directory or guarded, or always if the tool changes files; verb says what it does
 // with the file.
-func pathTool[In interface{ where() string }](k *kit, name, verb, description string,
+func pathTool[In interface{ pathText() string }](k *toolset, name, verb, description string,
 	run func(ctx context.Context, call agent.Call, in In, p path) (agent.Result, error),
 ) (agent.Tool, error) {
 	t, err := agent.NewTool(name, description+" Paths are relative to the working directory.",
@@ -179,7 +179,7 @@ func pathTool[In interface{ where() string }](k *kit, name, verb, description st
 // asks reports whether a call that names a file must be approved, and remembers which file it
 // is. If the call does not name the file plainly, the reason does: the person who approves a
 // call must know which file it is.
-func (k *kit) asks(tool, verb string, changes bool, call agent.Call) (bool, string) {
+func (k *toolset) asks(tool, verb string, changes bool, call agent.Call) (bool, string) {
 	text, err := pathTools[tool](call.Input)
 	if err != nil {
 		return false, "" // it will not run
@@ -209,7 +209,7 @@ func (k *kit) asks(tool, verb string, changes bool, call agent.Call) (bool, stri
 
 // openToRead opens a path for a call that only reads. What is guarded must be what the call
 // named when it was asked about.
-func (k *kit) openToRead(call agent.Call, p path) (*place, error) {
+func (k *toolset) openToRead(call agent.Call, p path) (*openedPath, error) {
 	at, err := k.dir.open(p)
 	if err != nil || p.outside || !isGuarded(at.full) {
 		return at, err

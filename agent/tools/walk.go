@@ -54,9 +54,9 @@ func Browse(ctx context.Context, dir string, visit func(name string) bool) error
 	return w.directory(".", nil)
 }
 
-// below visits the files below a path, or the file itself. The names are relative to the
+// walkBelow visits the files below a path, or the file itself. The names are relative to the
 // path.
-func (k *kit) below(ctx context.Context, call agent.Call, p path, visit func(name string, open func() (*os.File, error)) error) error {
+func (k *toolset) walkBelow(ctx context.Context, call agent.Call, p path, visit func(name string, open func() (*os.File, error)) error) error {
 	at, err := k.openToRead(call, p)
 	if err != nil {
 		return err

@@ -13,11 +13,11 @@ import (
 	"github.com/coppice-dev/coppice/store/vfs"
 )
 
-func (k *kit) write() (agent.Tool, error) {
+func (k *toolset) write() (agent.Tool, error) {
 	return pathTool(k, Write, "writes", "Write a file, with the directories that are missing. An existing file is replaced as a whole, and must have been read as a whole before; "+
 		"to change part of it, use edit.",
 		func(ctx context.Context, call agent.Call, in writeInput, p path) (agent.Result, error) {
-			return k.changeFile(ctx, call, p, func(at *place, before fs.FileInfo) ([]byte, string, error) {
+			return k.changeFile(ctx, call, p, func(at *openedPath, before fs.FileInfo) ([]byte, string, error) {
 				if before == nil && !p.outside { // elsewhere, a missing directory is more likely a mistake
 					if err := at.root.MkdirAll(filepath.Dir(at.name), 0o777); err != nil {
 						return nil, "", err
@@ -39,8 +39,8 @@ func (k *kit) write() (agent.Tool, error) {
 // changeFile gives a file the content that change returns, while no other call changes files
 // here. The file must be the approved one, with the content that the model has seen; before
 // describes it, or is nil if there is none. text says what was done, for the model.
-func (k *kit) changeFile(ctx context.Context, call agent.Call, p path,
-	change func(at *place, before fs.FileInfo) (content []byte, text string, err error),
+func (k *toolset) changeFile(ctx context.Context, call agent.Call, p path,
+	change func(at *openedPath, before fs.FileInfo) (content []byte, text string, err error),
 ) (agent.Result, error) {
 	if err := k.changing.LockContext(ctx); err != nil {
 		return agent.Result{}, err
@@ -71,7 +71,7 @@ func (k *kit) changeFile(ctx context.Context, call agent.Call, p path,
 
 // known describes a file that a call would change, which the model must have seen; before is
 // nil if there is none.
-func (k *kit) known(call agent.Call, p path, at *place) (before fs.FileInfo, was digest, err error) {
+func (k *toolset) known(call agent.Call, p path, at *openedPath) (before fs.FileInfo, was digest, err error) {
 	if before, err = at.look(); before == nil || err != nil {
 		return nil, was, err
 	}
@@ -85,7 +85,7 @@ func (k *kit) known(call agent.Call, p path, at *place) (before fs.FileInfo, was
 }
 
 // checkChange returns why a call of write or edit cannot run, as things are now.
-func (k *kit) checkChange(call agent.Call) error {
+func (k *toolset) checkChange(call agent.Call) error {
 	p, err := k.dir.pathIn(call.Name, call.Input)
 	if err != nil {
 		return err
@@ -114,7 +114,7 @@ func (k *kit) checkChange(call agent.Call) error {
 }
 
 // look describes a file, or returns nil if there is none. A place never is a link.
-func (p *place) look() (fs.FileInfo, error) {
+func (p *openedPath) look() (fs.FileInfo, error) {
 	info, err := p.root.Lstat(p.name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -131,7 +131,7 @@ func (p *place) look() (fs.FileInfo, error) {
 
 // replace writes new content to a file that look described; before is nil for a new
 // file. It leaves the file alone if another program has changed it since.
-func (k *kit) replace(at *place, before fs.FileInfo, was digest, content []byte) error {
+func (k *toolset) replace(at *openedPath, before fs.FileInfo, was digest, content []byte) error {
 	o := vfs.Replacement{
 		Perm: 0o666, Umask: true, Like: before, New: before == nil,
 		Before: func() error { return at.unchanged(before, was) },
