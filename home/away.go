@@ -39,7 +39,7 @@ func Away(ctx context.Context, st store.Store, there Remote, o *Options) (*Home,
 		return nil, err
 	}
 	// Another machine does not decide what may run on this one: the user's own home does.
-	if h.own, err = h.settings.own(ctx); err != nil {
+	if h.own, err = h.settings.openOwn(ctx); err != nil {
 		return nil, err
 	}
 	h.kind, h.site = awayKind, away{h, there}
@@ -66,7 +66,7 @@ type away struct {
 }
 
 func (a away) perform(ctx context.Context, name string, request any, send func(any) error, _ func() (any, error)) (any, error) {
-	if err := a.fromHere(ctx, request); err != nil {
+	if err := a.forRemote(ctx, request); err != nil {
 		return nil, err
 	}
 	op := OperationNamed(name)
@@ -117,9 +117,9 @@ func (a away) redactKnown() func(context.Context, []string) error {
 	}
 }
 
-// fromHere prepares a request for another machine. There "." is another directory, and JSON
+// forRemote prepares a request for another machine. There "." is another directory, and JSON
 // can only hold text in UTF-8.
-func (h *Home) fromHere(ctx context.Context, request any) error {
+func (h *Home) forRemote(ctx context.Context, request any) error {
 	v := reflect.ValueOf(request).Elem()
 	for _, f := range reflect.VisibleFields(v.Type()) {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
@@ -158,7 +158,7 @@ var namesOfSessions = []string{"session", "sessions", "other", "parent"}
 
 // isKey reports whether what looks like a directory is the key of a session.
 func (h *Home) isKey(ctx context.Context, given string) bool {
-	name, err := h.exactly(ctx, idOfKey(given))
+	name, err := h.exactID(ctx, idOfKey(given))
 	return err == nil && name != ""
 }
 

@@ -18,7 +18,7 @@ func TestAHomeElsewhereLooksAfterItself(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	st, err := scratch(ctx, "")
+	st, err := openScratch(ctx, "")
 	if err != nil {
 		t.Fatal(err)
 	}

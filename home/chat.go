@@ -78,8 +78,8 @@ type Chat struct {
 	broken  error
 	// shown has the context files that were read, and whether they were still there the last
 	// time.
-	shown map[string]bool
-	told  []MissingContent // what the user knows that the model is not sent
+	shown           map[string]bool
+	reportedMissing []MissingContent // what the user knows that the model is not sent
 }
 
 // Chat begins or continues a conversation with a model, which also gets the program's own tools.
@@ -123,7 +123,7 @@ func (c *Chat) open(ctx context.Context) (err error) {
 		c.project, c.broken = nil, err
 	}
 	names := c.names()
-	if r := c.equipped(); !c.bare && len(names)+len(c.r.Allow)+len(c.r.Deny)+len(serversOf(&r, c.project)) > 0 {
+	if r := c.withProjectTools(); !c.bare && len(names)+len(c.r.Allow)+len(c.r.Deny)+len(serversOf(&r, c.project)) > 0 {
 		if err := c.useTools(ctx, names); err != nil {
 			return err
 		}
@@ -135,9 +135,9 @@ func (c *Chat) open(ctx context.Context) (err error) {
 	return err
 }
 
-// equipped returns the request with the rules and the servers of the settings and of the
+// withProjectTools returns the request with the rules and the servers of the settings and of the
 // project.
-func (c *Chat) equipped() ChatRequest {
+func (c *Chat) withProjectTools() ChatRequest {
 	r := c.r
 	all := func(key string, own []string) []string {
 		return slices.Concat(c.home.settings.list(key), c.project.list(key), own)
@@ -232,11 +232,11 @@ func (c *Chat) restore() error {
 	if c.chosen, err = c.home.settings.ModelFor(now, c.choice()); err != nil {
 		return err
 	}
-	return c.equip()
+	return c.newAgent()
 }
 
-// equip makes an agent for the session.
-func (c *Chat) equip() error {
+// newAgent makes an agent for the session.
+func (c *Chat) newAgent() error {
 	system, err := c.Instructions()
 	if err != nil {
 		return err
@@ -381,9 +381,9 @@ func (c *Chat) useTools(ctx context.Context, names []string) error {
 	return c.agent.SetSystem(system)
 }
 
-// takeChangedTools gives the model the tools that MCP servers have now, if they are others than
+// adoptChangedTools gives the model the tools that MCP servers have now, if they are others than
 // before. A turn that is under way keeps those that it began with.
-func (c *Chat) takeChangedTools() error {
+func (c *Chat) adoptChangedTools() error {
 	if c.box == nil || len(c.box.servers) == 0 {
 		return nil
 	}
@@ -403,10 +403,10 @@ func (c *Chat) takeChangedTools() error {
 // them.
 func (c *Chat) toolbox(ctx context.Context) (_ *toolbox, err error) {
 	if c.box == nil {
-		r := c.equipped()
+		r := c.withProjectTools()
 		c.box, err = newToolbox(ctx, c.dir, &r, serversOf(&r, c.project), c.search, c.home.notify)
 		if turn := c.turn.Load(); turn != nil && err == nil {
-			turn.equip(c.box)
+			turn.setToolbox(c.box)
 		}
 	}
 	return c.box, err

@@ -58,7 +58,7 @@ func (h *Home) author(ctx context.Context, r *AutoRequest, writes string) (*auth
 	}
 	h.notify(ctx, Notice{Kind: ModelAsked, Provider: info.Provider, Model: info.Model, For: writes, ByDefault: chosen.From == FromDefault})
 	return &author{home: h, model: chosen.Model, opts: summary.Options{
-		Instructions: r.Instructions, Counter: counter, Emit: h.tellRetries(ctx, info),
+		Instructions: r.Instructions, Counter: counter, Emit: h.reportRetries(ctx, info),
 	}}, nil
 }
 
@@ -72,9 +72,9 @@ func (a *author) announceIn(s *session.Session) {
 	}
 }
 
-// tellRetries reports that a provider has to be asked again, so that people know why it takes
+// reportRetries reports that a provider has to be asked again, so that people know why it takes
 // so long.
-func (h *Home) tellRetries(ctx context.Context, info provider.Info) func(provider.Event) {
+func (h *Home) reportRetries(ctx context.Context, info provider.Info) func(provider.Event) {
 	return func(e provider.Event) {
 		if e.Retry != nil {
 			h.notify(ctx, Notice{Kind: ModelRetried, Provider: info.Provider, Model: info.Model, Retry: e.Retry})

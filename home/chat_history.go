@@ -24,7 +24,7 @@ func (c *Chat) Said() ([]string, error) {
 	if c.c == nil {
 		return nil, nil
 	}
-	return saidIn(c.c)
+	return promptsIn(c.c)
 }
 
 // Earlier returns what the person said in the latest of the other conversations, the latest
@@ -40,7 +40,7 @@ func (c *Chat) Earlier(ctx context.Context) ([]string, error) {
 		if one.Size > earlierBytes || len(all) >= earlierPrompts || c.c != nil && one.ID == c.c.ID() {
 			continue
 		}
-		said, err := c.home.saidBefore(ctx, one.ID)
+		said, err := c.home.promptsOf(ctx, one.ID)
 		if ctx.Err() != nil {
 			return nil, err
 		}
@@ -55,16 +55,16 @@ func (c *Chat) Earlier(ctx context.Context) ([]string, error) {
 	return all, nil
 }
 
-func (h *Home) saidBefore(ctx context.Context, name string) ([]string, error) {
+func (h *Home) promptsOf(ctx context.Context, name string) ([]string, error) {
 	c, err := h.openEnd(ctx, name)
 	if err != nil {
 		return nil, err
 	}
 	defer c.Close() // it was only read
-	return saidIn(c)
+	return promptsIn(c)
 }
 
-func saidIn(c *Conversation) (said []string, err error) {
+func promptsIn(c *Conversation) (said []string, err error) {
 	now, err := c.Context(session.ContextOptions{Shared: true})
 	if err != nil {
 		return nil, err
@@ -93,7 +93,7 @@ func (c *Chat) hadTools() (names []string) {
 			return nil
 		}
 		if r, ok := agent.ReadRecord(&found[0]); ok && r.For == "" {
-			return c.offered(r.Tools)
+			return c.builtinTools(r.Tools)
 		}
 		id = ""
 		if found[0].ParentID != nil {
@@ -103,8 +103,8 @@ func (c *Chat) hadTools() (names []string) {
 	return nil
 }
 
-// offered returns the built-in tools among those that an entry of session.CustomTools lists.
-func (c *Chat) offered(id string) (names []string) {
+// builtinTools returns the built-in tools among those that an entry of session.CustomTools lists.
+func (c *Chat) builtinTools(id string) (names []string) {
 	if id == "" {
 		return nil
 	}

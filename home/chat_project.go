@@ -180,7 +180,7 @@ func (p *Project) readSettings(text []byte) error {
 		switch {
 		case r == nil || !slices.Contains(projectKeys, key):
 			return fmt.Errorf("%sa project cannot set %q, only %s", where, key, strings.Join(projectKeys, ", "))
-		case !r.takes(v) || !r.fits(textOf(v)):
+		case !r.accepts(v) || !r.fits(textOf(v)):
 			return fmt.Errorf("%s%s is %q; it must be %s", where, key, textOf(v), r.must)
 		}
 		p.values[key] = textOf(v)

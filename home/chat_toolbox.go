@@ -123,7 +123,7 @@ const slowStart = time.Second
 // connect starts the server.
 func (s *server) connect(ctx context.Context, dir string, slow func()) (connected Tools, err error) {
 	if parts.Connect == nil {
-		return nil, without("connect", "MCP")
+		return nil, missingPart("connect", "MCP")
 	}
 	to := s.ToolServer
 	to.Dir = cmp.Or(to.Dir, dir)
@@ -210,7 +210,7 @@ func (b *toolbox) tools(names []string) ([]agent.Tool, error) {
 // search searches the home for the search tool. It leaves out the current turn: the question
 // itself would come first.
 func (c *Chat) search(ctx context.Context, query string, limit int) ([]tools.Hit, error) {
-	turn, err := c.presentTurn()
+	turn, err := c.currentTurn()
 	if err != nil {
 		return nil, err
 	}
@@ -227,8 +227,8 @@ func (c *Chat) search(ctx context.Context, query string, limit int) ([]tools.Hit
 	return hits, nil
 }
 
-// presentTurn returns the entries from the last thing that the user said to the leaf.
-func (c *Chat) presentTurn() (ids []string, err error) {
+// currentTurn returns the entries from the last thing that the user said to the leaf.
+func (c *Chat) currentTurn() (ids []string, err error) {
 	if c.c == nil {
 		return nil, nil
 	}

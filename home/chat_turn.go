@@ -68,11 +68,11 @@ func (c *Chat) start(ctx context.Context, mentioned ...string) error {
 		}
 	}
 	if c.agent == nil {
-		if err := c.equip(); err != nil {
+		if err := c.newAgent(); err != nil {
 			return err
 		}
 	}
-	if err := c.takeChangedTools(); err != nil {
+	if err := c.adoptChangedTools(); err != nil {
 		return err
 	}
 	for _, file := range read {
@@ -84,23 +84,23 @@ func (c *Chat) start(ctx context.Context, mentioned ...string) error {
 			return err
 		}
 	}
-	return c.tellMissing(ctx)
+	return c.reportMissing(ctx)
 }
 
-// tellMissing says what the model is not going to be sent because it cannot be read, once.
-func (c *Chat) tellMissing(ctx context.Context) error {
+// reportMissing says what the model is not going to be sent because it cannot be read, once.
+func (c *Chat) reportMissing(ctx context.Context) error {
 	now, err := c.c.Context(session.ContextOptions{Shared: true})
 	if err != nil {
 		return err
 	}
 	var lost []MissingContent
 	for _, m := range missingIn(now.Problems) {
-		if !slices.Contains(c.told, m) {
+		if !slices.Contains(c.reportedMissing, m) {
 			lost = append(lost, m)
 		}
 	}
 	if len(lost) > 0 {
-		c.told = append(c.told, lost...)
+		c.reportedMissing = append(c.reportedMissing, lost...)
 		c.home.notify(ctx, Notice{Kind: ContentMissing, Session: c.c.ID(), Lost: lost})
 	}
 	return nil
@@ -140,7 +140,7 @@ func (c *Chat) Branch(ctx context.Context, entry string, summarise bool) (*Branc
 		return result, nil
 	}
 	if err := c.agent.Branch(ctx, result.Leaf, summarise); err != nil {
-		return nil, plainly("branch", c.c.Handle, err)
+		return nil, forCaller("branch", c.c.Handle, err)
 	}
 	result.Leaf, err = conversationEnd(c.c.Session, c.c.LeafID())
 	return result, err

@@ -107,7 +107,7 @@ func (e *Entries) tryAppend(ctx context.Context, r AppendRequest) (_ *AppendResu
 			return done, false, errors.Join(again, c.Close())
 		}
 	}
-	if err := errors.Join(plainly("append", c.Handle, err), c.Close()); err != nil {
+	if err := errors.Join(forCaller("append", c.Handle, err), c.Close()); err != nil {
 		return nil, again, err
 	}
 	return &AppendResult{Session: c.Handle, Entry: id}, false, nil
@@ -344,7 +344,7 @@ func (h *Home) append(ctx context.Context, c *Conversation, e session.Entry, r A
 				return err
 			}
 		}
-		if err := goTo(c, tx, at, parent); err != nil {
+		if err := moveLeafTo(c, tx, at, parent); err != nil {
 			return err
 		}
 		if err := h.checkEntry(ctx, c, tx.Leaf(), &e, r.Force); err != nil {
@@ -369,9 +369,9 @@ func expectEmpty(c *Conversation, leaf string) error {
 	}
 }
 
-// goTo moves the leaf to an entry, unless only notes were made after it. at is the entry
+// moveLeafTo moves the leaf to an entry, unless only notes were made after it. at is the entry
 // that must be the end of the live branch or, if it is the parent too, of its own.
-func goTo(c *Conversation, tx *session.Tx, at, parent string) error {
+func moveLeafTo(c *Conversation, tx *session.Tx, at, parent string) error {
 	if at != "" && at != parent {
 		if err := tx.Expect(at); err != nil {
 			return err

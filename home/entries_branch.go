@@ -52,7 +52,7 @@ func (e *Entries) branch(ctx context.Context, r BranchRequest) (*BranchResult, e
 		return nil, err
 	}
 	result, err := e.home.branch(ctx, c, r)
-	return result, errors.Join(plainly("branch", c.Handle, err), c.Close())
+	return result, errors.Join(forCaller("branch", c.Handle, err), c.Close())
 }
 
 func (h *Home) branch(ctx context.Context, c *Conversation, r BranchRequest) (*BranchResult, error) {
@@ -135,7 +135,7 @@ func (e *Entries) label(ctx context.Context, r LabelRequest) (*LabelResult, erro
 		return nil, err
 	}
 	result, err := label(c, c.WithContext(ctx), r)
-	return result, errors.Join(plainly("label", c.Handle, err), c.Close())
+	return result, errors.Join(forCaller("label", c.Handle, err), c.Close())
 }
 
 func label(c *Conversation, s *session.Session, r LabelRequest) (*LabelResult, error) {
@@ -194,7 +194,7 @@ func (e *Entries) revert(ctx context.Context, r RevertRequest) (*RevertResult, e
 		return nil, err
 	}
 	result, err := revert(c, c.WithContext(ctx), r.Entry)
-	return result, errors.Join(plainly("revert", c.Handle, err), c.Close())
+	return result, errors.Join(forCaller("revert", c.Handle, err), c.Close())
 }
 
 func revert(c *Conversation, s *session.Session, given string) (*RevertResult, error) {

@@ -81,7 +81,7 @@ func (e *Entries) compact(ctx context.Context, r CompactRequest) (*CompactResult
 		return nil, err
 	}
 	result, err := e.home.compact(ctx, c, r)
-	return result, errors.Join(plainly("compact", c.Handle, err), c.Close())
+	return result, errors.Join(forCaller("compact", c.Handle, err), c.Close())
 }
 
 func (r *CompactRequest) check() error {

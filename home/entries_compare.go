@@ -69,7 +69,7 @@ func compare(a, b *Conversation, r CompareRequest) (*CompareResult, error) {
 		return nil, err
 	}
 	found := session.Compare(pathA, pathB)
-	said, err := saidByBoth(a.Session, b.Session)
+	said, err := agreedRemarks(a.Session, b.Session)
 	if err != nil {
 		return nil, err
 	}
@@ -91,9 +91,9 @@ func compare(a, b *Conversation, r CompareRequest) (*CompareResult, error) {
 	return result, nil
 }
 
-// saidByBoth returns a function that reports whether two sessions agree on what a label, a
+// agreedRemarks returns a function that reports whether two sessions agree on what a label, a
 // name or tags set.
-func saidByBoth(a, b *session.Session) (func(session.Entry) bool, error) {
+func agreedRemarks(a, b *session.Session) (func(session.Entry) bool, error) {
 	if a == b { // as it does with itself
 		return func(e session.Entry) bool {
 			return e.SessionInfo != nil || e.Label != nil || e.Custom != nil && e.Custom.CustomType == session.CustomTags

@@ -49,7 +49,7 @@ const maxSteps = 5000
 // sideOf sums up entries.
 func sideOf(entries []session.Entry) *CompareSide {
 	card := &Card{}
-	card.tell(entries)
+	card.addEnd(entries)
 	side := &CompareSide{
 		Entries: len(entries), Tools: []Count{}, Files: orEmpty(card.Files), Answer: card.Answer, AnswerEntry: card.AnswerEntry,
 	}
@@ -93,7 +93,7 @@ func stepsOf(entries []session.Entry) (steps []PathStep) {
 	for i := range entries {
 		e := &entries[i]
 		if kind := stepKind(e); kind != "" {
-			steps = append(steps, PathStep{Entry: e.ID, Kind: kind, Gist: said(e), Failed: e.Message != nil && render.Failure(e.Message) != ""})
+			steps = append(steps, PathStep{Entry: e.ID, Kind: kind, Gist: entryText(e), Failed: e.Message != nil && render.Failure(e.Message) != ""})
 		}
 		for ; next < len(refs) && refs[next].Entry <= i; next++ {
 			if use := useOf(refs[next], entries); use != nil {
@@ -125,8 +125,8 @@ func stepKind(e *session.Entry) string {
 	return ""
 }
 
-// said returns what an entry says, without its calls.
-func said(e *session.Entry) string {
+// entryText returns what an entry says, without its calls.
+func entryText(e *session.Entry) string {
 	if e.Message == nil {
 		return render.Gist(e, maxRowGist)
 	}

@@ -268,7 +268,7 @@ func counterNamed(name, provider, model string) (window.Counter, error) {
 	case !slices.Contains(counters, name):
 		return nil, wrong("counter", "{counter} is %q; it must be one of %s", name, strings.Join(counters, ", "))
 	case parts.CounterNamed == nil:
-		return nil, without("count tokens", "exact counters")
+		return nil, missingPart("count tokens", "exact counters")
 	}
 	return parts.CounterNamed(name)
 }

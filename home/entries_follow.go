@@ -35,7 +35,7 @@ func (e *Entries) Follow(ctx context.Context, r FollowRequest, send func(Arrival
 }
 
 func (e *Entries) follow(ctx context.Context, r FollowRequest, send func(Arrival) error) (*Streamed, error) {
-	f := &following{home: e.home, filled: r.Filled, send: send}
+	f := &follower{home: e.home, filled: r.Filled, send: send}
 	err := notNegative("last", r.Last)
 	switch {
 	case err != nil:
@@ -54,8 +54,8 @@ func (e *Entries) follow(ctx context.Context, r FollowRequest, send func(Arrival
 	return &f.sent, err
 }
 
-// following passes entries to a caller of Follow.
-type following struct {
+// follower passes entries to a caller of Follow.
+type follower struct {
 	home   *Home
 	filled bool
 	send   func(Arrival) error
@@ -63,7 +63,7 @@ type following struct {
 	failed error // what send returned
 }
 
-func (f *following) one(ctx context.Context, r FollowRequest) (err error) {
+func (f *follower) one(ctx context.Context, r FollowRequest) (err error) {
 	name, err := f.home.resolve(ctx, r.Session)
 	if err != nil {
 		return err
@@ -88,16 +88,16 @@ func (f *following) one(ctx context.Context, r FollowRequest) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := f.tell(before...); err != nil {
+	if err := f.sendAll(before...); err != nil {
 		return err
 	}
-	if end, err = f.tellLines(ctx, name, log, end); err != nil {
+	if end, err = f.sendLines(ctx, name, log, end); err != nil {
 		return err
 	}
 	begun(ctx)
 	for line, err := range log.Watch(ctx, end) {
 		if err == nil {
-			err = f.tellLine(ctx, name, line)
+			err = f.sendLine(ctx, name, line)
 		}
 		if err != nil {
 			return err
@@ -106,7 +106,7 @@ func (f *following) one(ctx context.Context, r FollowRequest) (err error) {
 	return nil
 }
 
-func (f *following) tell(arrivals ...Arrival) error {
+func (f *follower) sendAll(arrivals ...Arrival) error {
 	for _, a := range arrivals {
 		if f.failed = pass(&f.sent, f.send, a); f.failed != nil {
 			return f.failed
@@ -115,16 +115,16 @@ func (f *following) tell(arrivals ...Arrival) error {
 	return nil
 }
 
-func (f *following) tellLine(ctx context.Context, name string, line store.Line) error {
+func (f *follower) sendLine(ctx context.Context, name string, line store.Line) error {
 	if e, ok := f.decode(ctx, name, line); ok {
-		return f.tell(Arrival{name, e})
+		return f.sendAll(Arrival{name, e})
 	}
 	return nil
 }
 
 // after returns the position after the entry with an id. It looks from the end: a caller that
 // comes back has not missed much.
-func (f *following) after(ctx context.Context, log store.Log, name string, end store.Pos, id string) (store.Pos, error) {
+func (f *follower) after(ctx context.Context, log store.Log, name string, end store.Pos, id string) (store.Pos, error) {
 	for line, err := range log.Backward(ctx, end) {
 		if err != nil {
 			return 0, err
@@ -137,7 +137,7 @@ func (f *following) after(ctx context.Context, log store.Log, name string, end s
 }
 
 // lastOf returns the last entries of a log before a position, latest last.
-func (f *following) lastOf(ctx context.Context, log store.Log, name string, end store.Pos, n int) ([]Arrival, error) {
+func (f *follower) lastOf(ctx context.Context, log store.Log, name string, end store.Pos, n int) ([]Arrival, error) {
 	var found []Arrival
 	if n <= 0 {
 		return nil, nil
@@ -158,7 +158,7 @@ func (f *following) lastOf(ctx context.Context, log store.Log, name string, end 
 }
 
 // decode reads a line. A header is not an entry.
-func (f *following) decode(ctx context.Context, name string, line store.Line) (e session.Entry, ok bool) {
+func (f *follower) decode(ctx context.Context, name string, line store.Line) (e session.Entry, ok bool) {
 	err := json.Unmarshal(line.Data, &e)
 	switch {
 	case err == nil && e.Type == session.TypeSession:
@@ -174,7 +174,7 @@ func (f *following) decode(ctx context.Context, name string, line store.Line) (e
 }
 
 // fill returns an entry with the content from blobs that can be read.
-func (f *following) fill(ctx context.Context, name string, e session.Entry) session.Entry {
+func (f *follower) fill(ctx context.Context, name string, e session.Entry) session.Entry {
 	s, err := session.Open(ctx, f.home.store, name, f.home.sessionOptions(ctx))
 	if err != nil {
 		return e
@@ -187,7 +187,7 @@ func (f *following) fill(ctx context.Context, name string, e session.Entry) sess
 	return whole
 }
 
-func (f *following) all(ctx context.Context, last int) error {
+func (f *follower) all(ctx context.Context, last int) error {
 	known := make(map[string]store.Pos) // how far each session has been read
 	for name, err := range store.Watch(ctx, f.home.store) {
 		switch {
@@ -199,7 +199,7 @@ func (f *following) all(ctx context.Context, last int) error {
 			}
 			err = f.beginAll(ctx, known, last)
 		default:
-			known[name], err = f.tellChanged(ctx, name, known[name])
+			known[name], err = f.sendNew(ctx, name, known[name])
 		}
 		if err != nil && ctx.Err() == nil {
 			return err
@@ -209,7 +209,7 @@ func (f *following) all(ctx context.Context, last int) error {
 }
 
 // beginAll finds out where the sessions end, and passes on their last entries.
-func (f *following) beginAll(ctx context.Context, known map[string]store.Pos, last int) error {
+func (f *follower) beginAll(ctx context.Context, known map[string]store.Pos, last int) error {
 	var latest []store.Stat
 	all, err := store.All(ctx, f.home.store)
 	if err != nil {
@@ -224,14 +224,14 @@ func (f *following) beginAll(ctx context.Context, known map[string]store.Pos, la
 		known[l.Name] = end
 		latest = append(latest, l.Stat)
 	}
-	if err := f.tellLast(ctx, latest, known, last); err != nil {
+	if err := f.sendLast(ctx, latest, known, last); err != nil {
 		return err
 	}
 	begun(ctx)
 	return nil
 }
 
-func (f *following) endOf(ctx context.Context, name string) (store.Pos, error) {
+func (f *follower) endOf(ctx context.Context, name string) (store.Pos, error) {
 	log, err := f.home.store.Open(ctx, name)
 	if err != nil {
 		return 0, err
@@ -240,9 +240,9 @@ func (f *following) endOf(ctx context.Context, name string) (store.Pos, error) {
 	return end, errors.Join(err, log.Close())
 }
 
-// tellChanged passes on what is new in a session, and returns how far it was read.
-func (f *following) tellChanged(ctx context.Context, name string, from store.Pos) (store.Pos, error) {
-	end, err := f.tellFrom(ctx, name, from)
+// sendNew passes on what is new in a session, and returns how far it was read.
+func (f *follower) sendNew(ctx context.Context, name string, from store.Pos) (store.Pos, error) {
+	end, err := f.sendFrom(ctx, name, from)
 	switch {
 	case f.failed != nil:
 		return end, f.failed
@@ -253,21 +253,21 @@ func (f *following) tellChanged(ctx context.Context, name string, from store.Pos
 	return end, nil
 }
 
-// tellFrom passes on the entries of a log from a position on, and returns the log's end.
-func (f *following) tellFrom(ctx context.Context, name string, from store.Pos) (end store.Pos, err error) {
+// sendFrom passes on the entries of a log from a position on, and returns the log's end.
+func (f *follower) sendFrom(ctx context.Context, name string, from store.Pos) (end store.Pos, err error) {
 	log, err := f.home.store.Open(ctx, name)
 	if err != nil {
 		return from, err
 	}
 	defer func() { err = errors.Join(err, log.Close()) }()
-	return f.tellLines(ctx, name, log, from)
+	return f.sendLines(ctx, name, log, from)
 }
 
-func (f *following) tellLines(ctx context.Context, name string, log store.Log, from store.Pos) (end store.Pos, err error) {
+func (f *follower) sendLines(ctx context.Context, name string, log store.Log, from store.Pos) (end store.Pos, err error) {
 	end = from
 	for line, err := range log.Forward(ctx, from) {
 		if err == nil {
-			err = f.tellLine(ctx, name, line)
+			err = f.sendLine(ctx, name, line)
 		}
 		if err != nil {
 			return end, err
@@ -277,9 +277,9 @@ func (f *following) tellLines(ctx context.Context, name string, log store.Log, f
 	return end, nil
 }
 
-// tellLast passes on the last entries of all sessions together, in the order in which
+// sendLast passes on the last entries of all sessions together, in the order in which
 // they were written.
-func (f *following) tellLast(ctx context.Context, stats []store.Stat, known map[string]store.Pos, n int) error {
+func (f *follower) sendLast(ctx context.Context, stats []store.Stat, known map[string]store.Pos, n int) error {
 	slices.SortFunc(stats, func(a, b store.Stat) int { return b.Modified.Compare(a.Modified) })
 	var found []Arrival
 	for _, stat := range stats[:min(n, len(stats))] { // the last n entries are in the n most recent sessions
@@ -294,5 +294,5 @@ func (f *following) tellLast(ctx context.Context, stats []store.Stat, known map[
 		found = append(found, some...)
 	}
 	slices.SortStableFunc(found, func(a, b Arrival) int { return a.Entry.Timestamp.Compare(b.Entry.Timestamp) })
-	return f.tell(found[max(len(found)-n, 0):]...)
+	return f.sendAll(found[max(len(found)-n, 0):]...)
 }

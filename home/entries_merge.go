@@ -66,7 +66,7 @@ func (e *Entries) merge(ctx context.Context, r MergeRequest) (*MergeResult, erro
 		return nil, err
 	}
 	result, err := merge(c, c.WithContext(ctx), r)
-	return result, errors.Join(plainly("merge", c.Handle, err), c.Close())
+	return result, errors.Join(forCaller("merge", c.Handle, err), c.Close())
 }
 
 func merge(c *Conversation, s *session.Session, r MergeRequest) (*MergeResult, error) {
@@ -131,15 +131,15 @@ func (h *Home) mergeOther(ctx context.Context, r MergeRequest) (*MergeResult, er
 	if err != nil {
 		return nil, errors.Join(err, other.Close(), whole.Close())
 	}
-	b := &brought{s: c.WithContext(ctx), whole: whole.WithContext(ctx), from: name}
+	b := &mergedBranch{s: c.WithContext(ctx), whole: whole.WithContext(ctx), from: name}
 	result, err := b.merge(ctx, c, other, r)
-	return result, errors.Join(plainly("merge", c.Handle, err), c.Close(), whole.Close(), other.Close())
+	return result, errors.Join(forCaller("merge", c.Handle, err), c.Close(), whole.Close(), other.Close())
 }
 
-// brought is a branch of another session that is being merged into this one. Only
+// mergedBranch is a branch of another session that is being merged into this one. Only
 // messages are copied: compactions and labels describe how the other session sees them,
 // which does not hold here.
-type brought struct {
+type mergedBranch struct {
 	s     *session.Session // the session to copy to
 	whole *session.Session // the conversation whose last session is s
 	from  string           // the other session
@@ -149,7 +149,7 @@ type brought struct {
 	missing []session.Entry   // which are not here yet
 }
 
-func (b *brought) merge(ctx context.Context, c, other *Conversation, r MergeRequest) (result *MergeResult, err error) {
+func (b *mergedBranch) merge(ctx context.Context, c, other *Conversation, r MergeRequest) (result *MergeResult, err error) {
 	from, picks, err := resolveBranch(other, r)
 	if err != nil {
 		return nil, err
@@ -171,7 +171,7 @@ func (b *brought) merge(ctx context.Context, c, other *Conversation, r MergeRequ
 // follow walks along the other session's path and works out what is already here. The
 // branch begins at the last message that both have. If only an earlier session of the
 // conversation has that message, it begins at a root.
-func (b *brought) follow(path []session.Entry) error {
+func (b *mergedBranch) follow(path []session.Entry) error {
 	b.ids, b.last, b.missing = make(map[string]string), "", nil
 	for i := range path {
 		e := path[i]
@@ -203,11 +203,11 @@ func (b *brought) follow(path []session.Entry) error {
 }
 
 // Where a message of the other session is.
-type whereabouts int
+type foundIn int
 
 const (
-	nowhere whereabouts = iota
-	earlier             // only in an earlier session of the conversation
+	nowhere foundIn = iota
+	earlier         // only in an earlier session of the conversation
 	here
 )
 
@@ -215,11 +215,11 @@ const (
 // message with the same id and the same content is the same message: a fork has those
 // of its original, and an earlier merge copied them. If another message has the id by
 // chance, the copy gets an id derived from both names, so that the next merge finds it.
-func (b *brought) find(e *session.Entry) (id string, at whereabouts, err error) {
+func (b *mergedBranch) find(e *session.Entry) (id string, at foundIn, err error) {
 	for _, id := range []string{e.ID, transcript.HashID("merge", b.from, e.ID)} {
 		for _, in := range []struct {
 			s  *session.Session
-			at whereabouts
+			at foundIn
 		}{{b.s, here}, {b.whole, earlier}} {
 			found, err := in.s.Entry(id)
 			switch {
@@ -251,7 +251,7 @@ func sameMessage(a, b *session.MessageEntry) bool {
 
 // write appends what is missing and the merge in one write: a reader, and a crash, see
 // all of it or nothing.
-func (b *brought) write(tx *session.Tx, c *Conversation, picks []string, r MergeRequest) (*MergeResult, error) {
+func (b *mergedBranch) write(tx *session.Tx, c *Conversation, picks []string, r MergeRequest) (*MergeResult, error) {
 	leaf := tx.Leaf()
 	switch {
 	case leaf == "":

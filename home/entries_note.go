@@ -49,7 +49,7 @@ func (e *Entries) appendEntry(ctx context.Context, r AppendRequest, entry sessio
 	}
 	id, err := e.home.append(ctx, c, entry, r)
 	again = c.kept.failed(err)
-	if err := errors.Join(plainly("append", c.Handle, err), c.Close()); err != nil {
+	if err := errors.Join(forCaller("append", c.Handle, err), c.Close()); err != nil {
 		return nil, again, err
 	}
 	return &AppendResult{Session: c.Handle, Entry: id}, false, nil

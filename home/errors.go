@@ -447,10 +447,10 @@ func (e *TrashedError) Error() string { return "it is in the trash" }
 // Is makes a TrashedError match session.ErrNotExist.
 func (e *TrashedError) Is(target error) bool { return target == session.ErrNotExist }
 
-// plainly rewords an error of a session for a caller that does not hold the session. A
+// forCaller rewords an error of a session for a caller that does not hold the session. A
 // caller of the floor cannot refresh a session after a conflict, only ask again, so the hint
 // says that. And if a reason follows, "invalid argument" in front of it is dropped.
-func plainly(op, name string, err error) error {
+func forCaller(op, name string, err error) error {
 	if conflict, ok := errors.AsType[*session.ConflictError](err); ok {
 		return &session.Error{
 			Op: op, Name: name, Kind: session.ErrConflict,

@@ -123,7 +123,7 @@ func prepareOn(st store.Store, o *Options) (*Home, error) {
 	if err != nil {
 		return nil, err
 	}
-	h.kind, h.store, h.own, h.site = &StoreKind{}, st, lent{st}, local{h}
+	h.kind, h.store, h.own, h.site = &StoreKind{}, st, borrowed{st}, local{h}
 	return h, nil
 }
 
@@ -243,14 +243,14 @@ func (h *Home) beforeWriting(ctx context.Context) {
 // beforeReplacing is beforeWriting for operations that remove, move or rewrite sessions.
 func (h *Home) beforeReplacing(ctx context.Context) {
 	h.beforeWriting(ctx)
-	h.keeper.letGo()
+	h.keeper.closeIdle()
 }
 
 func (h local) finishRedaction(ctx context.Context) (*clean.Receipt, error) {
 	if unfinished, err := clean.Unfinished(ctx, h.store); err != nil || !unfinished {
 		return nil, nil // the operation itself will report what is wrong with the store
 	}
-	h.keeper.letGo()
+	h.keeper.closeIdle()
 	dropped := false
 	receipt, err := clean.Finish(ctx, h.store, clean.Options{
 		Progress: h.reporter(ctx),

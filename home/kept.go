@@ -159,9 +159,9 @@ func (kr *keeper) sweepLater() {
 	}
 }
 
-// letGo closes what is not in use. It must be called before sessions are removed, moved or
+// closeIdle closes what is not in use. It must be called before sessions are removed, moved or
 // rewritten: some systems do not do that to open files, and on others they take up room.
-func (kr *keeper) letGo() {
+func (kr *keeper) closeIdle() {
 	kr.pool.Shrink(0)
 	kr.views.Shrink(0)
 }

@@ -129,8 +129,8 @@ func Register(p Parts) {
 	}
 }
 
-// without is the error of an operation that needs a part that the program lacks.
-func without(op, what string) error {
+// missingPart is the error of an operation that needs a part that the program lacks.
+func missingPart(op, what string) error {
 	return &session.Error{
 		Op: op, Err: session.Invalidf("this program was built without %s", what),
 		Hint: `its source must import _ "github.com/coppice-dev/coppice/home/all"`,
@@ -149,7 +149,7 @@ func kindOf(scheme string) *StoreKind {
 // indexFiles returns what opens indexes.
 func indexFiles() (*IndexFiles, error) {
 	if parts.Index == nil {
-		return nil, without("open index", "an index")
+		return nil, missingPart("open index", "an index")
 	}
 	return parts.Index, nil
 }

@@ -94,7 +94,7 @@ func (s *Search) Find(ctx context.Context, r FindRequest) (*FindResult, error) {
 }
 
 func (s *Search) find(ctx context.Context, r FindRequest) (*FindResult, error) {
-	r.CWD, r.File = pathsHere(ctx, r.CWD, r.File)
+	r.CWD, r.File = absolutePaths(ctx, r.CWD, r.File)
 	o := index.SearchOptions{
 		BySession: r.BySession, Query: r.Query, Elsewhere: isConfined(ctx), Roles: r.Roles, Tools: r.Tools, Models: r.Models, Tags: r.Tags, CWD: r.CWD, Agent: r.Agent, Project: r.Project, File: r.File,
 		Since: r.Since, Until: r.Until, Limit: r.Limit, Offset: r.Offset,

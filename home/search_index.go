@@ -93,7 +93,7 @@ func (h *Home) indexBy(ctx context.Context, how indexing) (*index.Index, error) 
 	if err != nil {
 		return nil, err
 	}
-	err = h.bringUp(ctx, ix, how)
+	err = h.catchUpIndex(ctx, ix, how)
 	if err == nil || !cannotWrite(err) || ix.Where() != h.indexPath() && ix.Where() != h.store.Where() {
 		return ix, err
 	}
@@ -102,7 +102,7 @@ func (h *Home) indexBy(ctx context.Context, how indexing) (*index.Index, error) 
 	if ix, err = h.movedIndex(ctx, ix, err); err != nil {
 		return nil, err
 	}
-	return ix, h.bringUp(ctx, ix, how)
+	return ix, h.catchUpIndex(ctx, ix, how)
 }
 
 // openedIndex returns the index, and opens it if necessary.
@@ -285,8 +285,8 @@ func readPrices(path string) (*index.Prices, error) {
 	return prices, err
 }
 
-// bringUp brings an index up to date.
-func (h *Home) bringUp(ctx context.Context, ix *index.Index, how indexing) error {
+// catchUpIndex brings an index up to date.
+func (h *Home) catchUpIndex(ctx context.Context, ix *index.Index, how indexing) error {
 	report, err := how(ix, ctx, h.progress(ctx, "indexing"))
 	for _, unread := range report.Unread {
 		h.notify(ctx, Notice{Kind: SessionUnread, Session: unread.Name, Error: described(unread.Err)})

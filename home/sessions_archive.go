@@ -50,7 +50,7 @@ func (s *Sessions) archive(ctx context.Context, r ArchiveRequest) (*ArchiveResul
 	}
 	archiver, ok := store.As[store.Archiver](h.store)
 	if !ok {
-		return nil, h.lacks("archive", "no archive")
+		return nil, h.unsupported("archive", "no archive")
 	}
 	h.beforeReplacing(ctx)
 	before, err := h.stats(ctx)
@@ -148,7 +148,7 @@ func (s *Sessions) unarchive(ctx context.Context, r OpenRequest) (*UnarchiveResu
 	h := s.home
 	archiver, ok := store.As[store.Archiver](h.store)
 	if !ok {
-		return nil, h.lacks("unarchive", "no archive")
+		return nil, h.unsupported("unarchive", "no archive")
 	}
 	h.beforeReplacing(ctx)
 	names, err := h.linksOf(ctx, r.Session, r.Link)

@@ -105,7 +105,7 @@ func (s *Sessions) card(ctx context.Context, r SessionRequest) (*Card, error) {
 	if err != nil {
 		return nil, err
 	}
-	spent, err := spent(ctx, ix, found.ID)
+	spent, err := usageOf(ctx, ix, found.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -124,7 +124,7 @@ func (card *Card) read(ctx context.Context, h *Home, c *Conversation) error {
 	if err != nil {
 		return err
 	}
-	card.tell(end)
+	card.addEnd(end)
 	card.Window = int64(h.settings.family(card.Model).Window)
 	if card.First, err = firstAsked(ctx, h.store, c); err != nil {
 		return err
@@ -192,8 +192,8 @@ func lengthOf(c *session.Content) int {
 	return 0
 }
 
-// tell fills in what the last entries say.
-func (card *Card) tell(end []session.Entry) {
+// addEnd fills in what the last entries say.
+func (card *Card) addEnd(end []session.Entry) {
 	var pairs session.Pairs
 	for i := range end {
 		e := &end[i]
@@ -205,13 +205,13 @@ func (card *Card) tell(end []session.Entry) {
 			card.Last = render.OneLine(title.Text, cardLine)
 		}
 		if e.Message.Role == session.RoleAssistant {
-			card.tellAnswer(e)
+			card.addAnswer(e)
 		}
 	}
 	refs := pairs.Refs()
 	for i := range refs {
 		if refs[i].Call {
-			card.tellStep(refs, i, end)
+			card.addStep(refs, i, end)
 		}
 	}
 	slices.Reverse(card.Files)
@@ -236,7 +236,7 @@ func useOf(ref session.Ref, end []session.Entry) *session.ToolUseContent {
 	return end[ref.Entry].Message.Content[ref.Block].ToolUse
 }
 
-func (card *Card) tellAnswer(e *session.Entry) {
+func (card *Card) addAnswer(e *session.Entry) {
 	if e.Message.Model != "" && e.Message.Model != card.Model {
 		card.Model = e.Message.Model
 	}
@@ -262,8 +262,8 @@ func clipped(text string, limit int) string {
 	return text[:limit] + "…"
 }
 
-// tellStep tells about a call.
-func (card *Card) tellStep(refs []session.Ref, at int, end []session.Entry) {
+// addStep tells about a call.
+func (card *Card) addStep(refs []session.Ref, at int, end []session.Entry) {
 	use, entry := useOf(refs[at], end), end[refs[at].Entry].ID
 	if use == nil {
 		return

@@ -180,7 +180,7 @@ func (s *Sessions) rename(ctx context.Context, r RenameRequest) (*RenameResult, 
 		return nil, err
 	}
 	result, err := rename(c, strings.TrimSpace(r.Name))
-	return result, errors.Join(plainly("rename", c.Handle, err), c.Close())
+	return result, errors.Join(forCaller("rename", c.Handle, err), c.Close())
 }
 
 // rename appends the name, and before it whatever came with it.
@@ -243,7 +243,7 @@ func (h *Home) autoRename(ctx context.Context, r RenameRequest) (*RenameResult, 
 	if err == nil {
 		result.Auto = a.result(made)
 	}
-	return result, errors.Join(plainly("rename", c.Handle, err), c.Close())
+	return result, errors.Join(forCaller("rename", c.Handle, err), c.Close())
 }
 
 // PinRequest pins a conversation, or unpins it.
@@ -282,7 +282,7 @@ func (s *Sessions) pin(ctx context.Context, r PinRequest) (*PinResult, error) {
 			break
 		}
 	}
-	return result, errors.Join(plainly("pin", name, err), closeAll(links))
+	return result, errors.Join(forCaller("pin", name, err), closeAll(links))
 }
 
 // remark appends something that is only about a session (a label, a name, a tag). It does not

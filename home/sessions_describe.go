@@ -157,9 +157,9 @@ func (c *Conversation) updated(ctx context.Context) (last time.Time, _ error) {
 	return last, nil
 }
 
-// spent returns how many tokens the conversation has cost, as a list does: 0 if they were not
+// tokensSpent returns how many tokens the conversation has cost, as a list does: 0 if they were not
 // counted. Sessions that continue each other are added up.
-func (c *Conversation) spent(ctx context.Context) (tokens int, err error) {
+func (c *Conversation) tokensSpent(ctx context.Context) (tokens int, err error) {
 	add := func(s *session.Session) error {
 		spent, err := session.SpentIn(s)
 		tokens += spent.Tokens()

@@ -232,7 +232,7 @@ func (s *Sessions) list(ctx context.Context, r ListRequest) (*ListResult, error)
 	if err := r.NarrowBy(r.Filter, time.Now()); err != nil {
 		return nil, err
 	}
-	r.CWD, r.File = pathsHere(ctx, r.CWD, r.File)
+	r.CWD, r.File = absolutePaths(ctx, r.CWD, r.File)
 	o, err := r.options()
 	if err != nil {
 		return nil, err
@@ -257,7 +257,7 @@ func (s *Sessions) list(ctx context.Context, r ListRequest) (*ListResult, error)
 		return nil, err
 	}
 	if len(list) == 0 && r.Page > 1 {
-		if err := beyondEnd(ctx, ix, o, &r); err != nil {
+		if err := pageBeyondEnd(ctx, ix, o, &r); err != nil {
 			return nil, err
 		}
 	}
@@ -265,7 +265,7 @@ func (s *Sessions) list(ctx context.Context, r ListRequest) (*ListResult, error)
 	for i := range list {
 		result.Sessions[i] = sessionInfo(&list[i])
 		if r.Cost {
-			if result.Sessions[i].Cost, err = spent(ctx, ix, list[i].ID); err != nil {
+			if result.Sessions[i].Cost, err = usageOf(ctx, ix, list[i].ID); err != nil {
 				return nil, err
 			}
 		}
@@ -283,8 +283,8 @@ func (s *Sessions) list(ctx context.Context, r ListRequest) (*ListResult, error)
 	return result, err
 }
 
-// spent returns what a conversation cost.
-func spent(ctx context.Context, ix *index.Index, id string) (*Usage, error) {
+// usageOf returns what a conversation cost.
+func usageOf(ctx context.Context, ix *index.Index, id string) (*Usage, error) {
 	stats, err := ix.Stats(ctx, index.StatsOptions{Session: id})
 	if err != nil {
 		return nil, err
@@ -292,9 +292,9 @@ func spent(ctx context.Context, ix *index.Index, id string) (*Usage, error) {
 	return &stats.Total, nil
 }
 
-// beyondEnd returns the error for a page after the last one. It is nil if there is nothing to
+// pageBeyondEnd returns the error for a page after the last one. It is nil if there is nothing to
 // list at all.
-func beyondEnd(ctx context.Context, ix *index.Index, o index.ListOptions, r *ListRequest) error {
+func pageBeyondEnd(ctx context.Context, ix *index.Index, o index.ListOptions, r *ListRequest) error {
 	// There is something at every offset below some number, and nothing from there on: search
 	// for that number.
 	count, end := 0, o.Offset

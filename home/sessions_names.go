@@ -83,13 +83,13 @@ func (h *Home) resolveHere(ctx context.Context, given string) (string, error) {
 	if given == "" {
 		return "", errNoName
 	}
-	if name, err := h.exactly(ctx, given); name != "" || err != nil {
+	if name, err := h.exactID(ctx, given); name != "" || err != nil {
 		return name, err
 	}
-	if place, ok := placeOf(given); ok {
-		return h.byPlace(ctx, given, place)
+	if place, ok := positionOf(given); ok {
+		return h.byPosition(ctx, given, place)
 	}
-	if name, err := h.exactly(ctx, idOfKey(given)); name != "" || err != nil {
+	if name, err := h.exactID(ctx, idOfKey(given)); name != "" || err != nil {
 		return name, err
 	}
 	if isDirName(given) {
@@ -117,8 +117,8 @@ func (h *Home) resolveHere(ctx context.Context, given string) (string, error) {
 // errNoName is the error of a request that names no session.
 var errNoName = wrong("session", "the session's name is empty")
 
-// exactly returns the given id if there is such a session, or else "".
-func (h *Home) exactly(ctx context.Context, id string) (string, error) {
+// exactID returns the given id if there is such a session, or else "".
+func (h *Home) exactID(ctx context.Context, id string) (string, error) {
 	if id == "" || store.CheckName(id) != nil {
 		return "", nil
 	}
@@ -134,10 +134,10 @@ func (h *Home) exactly(ctx context.Context, id string) (string, error) {
 
 // checkKey refuses a key for a new session that would mean something else.
 func (h *Home) checkKey(ctx context.Context, key string) error {
-	if _, ok := placeOf(key); ok {
+	if _, ok := positionOf(key); ok {
 		return &session.Error{Op: "create", Name: key, Err: wrong("key", "a key like %s would be taken for a place in the list", key), Hint: "choose another key"}
 	}
-	id, err := h.exactly(ctx, key)
+	id, err := h.exactID(ctx, key)
 	if err == nil && id != "" && id != idOfKey(key) {
 		err = &session.Error{Op: "create", Name: key, Err: wrong("key", "the key is the id of another session"), Hint: "choose another key"}
 	}
@@ -154,8 +154,8 @@ func idOfKey(key string) string {
 	return id
 }
 
-// placeOf returns which place of the list is meant: the first for "last", the nth for "@n".
-func placeOf(given string) (place int, ok bool) {
+// positionOf returns which place of the list is meant: the first for "last", the nth for "@n".
+func positionOf(given string) (place int, ok bool) {
 	if given == LastSession {
 		return 1, true
 	}
@@ -167,8 +167,8 @@ func placeOf(given string) (place int, ok bool) {
 	return place, err == nil && place > 0
 }
 
-// byPlace returns the session at a place of the list.
-func (h *Home) byPlace(ctx context.Context, given string, place int) (string, error) {
+// byPosition returns the session at a place of the list.
+func (h *Home) byPosition(ctx context.Context, given string, place int) (string, error) {
 	ix, err := h.index(ctx)
 	if err != nil {
 		return "", err
@@ -221,7 +221,7 @@ func mustBeWhole(ctx context.Context, given string) error {
 // IsMoving reports whether a name may soon mean another session, because something was said:
 // a place in the list, or a directory.
 func IsMoving(given string) bool {
-	_, isPlace := placeOf(given)
+	_, isPlace := positionOf(given)
 	return isPlace || isDirName(given)
 }
 
@@ -286,7 +286,7 @@ func (h *Home) exportedAs(ctx context.Context, native string) string {
 			continue
 		}
 		if s := ledger.ExportOf(ctx, format.Name, native); s != nil {
-			if name, err := h.exactly(ctx, s.Exported); err == nil && name != "" {
+			if name, err := h.exactID(ctx, s.Exported); err == nil && name != "" {
 				return name
 			}
 		}

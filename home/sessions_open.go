@@ -197,7 +197,7 @@ func (h *Home) resolveLink(ctx context.Context, given string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	there, err := h.exactly(ctx, name)
+	there, err := h.exactID(ctx, name)
 	if there != "" || err != nil {
 		return name, err
 	}
@@ -221,7 +221,7 @@ func (h *Home) linksOf(ctx context.Context, given string, link bool) ([]string, 
 	if err != nil {
 		return nil, err
 	}
-	if there, err := h.exactly(ctx, name); err != nil || there == "" { // it is missing
+	if there, err := h.exactID(ctx, name); err != nil || there == "" { // it is missing
 		c, chainErr := h.chainOf(ctx, name)
 		return c.Links, errors.Join(err, chainErr)
 	}

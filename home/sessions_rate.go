@@ -79,7 +79,7 @@ func (s *Sessions) rate(ctx context.Context, r RateRequest) (*RateResult, error)
 	}
 	result := &RateResult{Session: name, Rating: r.Rating}
 	result.Entry, err = rate(links, r, about)
-	return result, errors.Join(plainly("rate", name, err), closeAll(links))
+	return result, errors.Join(forCaller("rate", name, err), closeAll(links))
 }
 
 func rate(links []*Conversation, r RateRequest, about string) (entry string, err error) {

@@ -67,7 +67,7 @@ func (s *Sessions) shelf(ctx context.Context, r ShelfRequest) (*ShelfResult, err
 	if err := list.NarrowBy(r.Filter, r.Now); err != nil {
 		return nil, err
 	}
-	list.CWD, list.File = pathsHere(ctx, list.CWD, list.File)
+	list.CWD, list.File = absolutePaths(ctx, list.CWD, list.File)
 	o, err := list.options()
 	if err != nil {
 		return nil, err
@@ -82,7 +82,7 @@ func (s *Sessions) shelf(ctx context.Context, r ShelfRequest) (*ShelfResult, err
 	if r.Cost {
 		for i := range f.result.Rows {
 			row := &f.result.Rows[i]
-			if row.Cost, err = spent(ctx, f.ix, row.ID); err != nil {
+			if row.Cost, err = usageOf(ctx, f.ix, row.ID); err != nil {
 				return nil, err
 			}
 		}

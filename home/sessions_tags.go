@@ -80,7 +80,7 @@ func (s *Sessions) tag(ctx context.Context, r TagRequest) (*TagResult, error) {
 			err = unread("tag", name, err)
 		}
 	}
-	return result, errors.Join(plainly("tag", name, err), closeAll(links))
+	return result, errors.Join(forCaller("tag", name, err), closeAll(links))
 }
 
 // maxTag is how long a tag may be, in bytes.

@@ -42,7 +42,7 @@ type Settings struct {
 	cache  string // the directory for derived files; "" if there is none
 	values map[string]Setting
 	home   string              // where it is; values may have less, for showing
-	model  held                // as it is used; likewise
+	model  modelSettings       // as it is used; likewise
 	getenv func(string) string // says where keys, directories and other programs' files are
 	// refused is what models turned out not to take, as long as the program runs.
 	refused *client.Refusals
@@ -121,10 +121,10 @@ func lines(value string) []string {
 	return strings.Split(value, "\n")
 }
 
-// takes reports whether the setting may have a value of this kind in the configuration
+// accepts reports whether the setting may have a value of this kind in the configuration
 // file. Numbers and booleans may be written with or without quotes, but a directory
 // must be a string: no model is called 5.
-func (r *rule) takes(value any) bool {
+func (r *rule) accepts(value any) bool {
 	switch value := value.(type) {
 	case string:
 		return true
@@ -227,14 +227,14 @@ func (s *Settings) load(given []Setting) error {
 			return unknownSetting("read", s.path, key)
 		}
 	}
-	places := placesOf(s.getenv, fromFile, s.path, given)
+	places := settingSources(s.getenv, fromFile, s.path, given)
 	s.model = modelIn(places)
 	for _, r := range rules {
-		if v, ok := fromFile[r.key]; ok && !r.takes(v) {
+		if v, ok := fromFile[r.key]; ok && !r.accepts(v) {
 			return r.refuse(Setting{r.key, textOf(v), s.path})
 		}
-		v := r.settle(places)
-		if isHeld(r.key) {
+		v := r.lookUp(places)
+		if isModelSetting(r.key) {
 			v = s.model.get(&r)
 		}
 		if r.key == SettingDir && v.Value == "" {
@@ -251,13 +251,13 @@ func (s *Settings) load(given []Setting) error {
 	return nil
 }
 
-// place is somewhere that settings come from. It returns the value that it has for a
+// settingSource is somewhere that settings come from. It returns the value that it has for a
 // setting, if it has one.
-type place func(r *rule) (v Setting, ok bool)
+type settingSource func(r *rule) (v Setting, ok bool)
 
-// placesOf returns the places in which settings are looked for. Later ones win.
-func placesOf(getenv func(string) string, fromFile map[string]any, path string, given []Setting) []place {
-	return []place{
+// settingSources returns the places in which settings are looked for. Later ones win.
+func settingSources(getenv func(string) string, fromFile map[string]any, path string, given []Setting) []settingSource {
+	return []settingSource{
 		func(r *rule) (Setting, bool) {
 			v, ok := fromFile[r.key]
 			return Setting{r.key, textOf(v), path}, ok
@@ -279,8 +279,8 @@ func placesOf(getenv func(string) string, fromFile map[string]any, path string, 
 	}
 }
 
-// settle finds the value of one setting.
-func (r *rule) settle(places []place) Setting {
+// lookUp finds the value of one setting.
+func (r *rule) lookUp(places []settingSource) Setting {
 	for _, p := range slices.Backward(places) {
 		if v, ok := p(r); ok {
 			return v

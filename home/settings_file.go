@@ -59,7 +59,7 @@ func (s *Settings) Set(key string, values ...string) (*ChangedSetting, error) {
 		return nil, wrong
 	}
 	changed, err := s.editFile(r, func(text []byte, now map[string]any) (_ []byte, removed []string, err error) {
-		for _, old := range overtaken(now, key, value) {
+		for _, old := range superseded(now, key, value) {
 			if text, err = unsetInTOML(text, old); err != nil {
 				return nil, nil, err
 			}
@@ -169,13 +169,13 @@ func (s *Settings) editFile(r *rule, edit func(text []byte, now map[string]any) 
 	return changed, nil
 }
 
-// overtaken returns the settings of a file that must go when one of them is changed, because
+// superseded returns the settings of a file that must go when one of them is changed, because
 // they are for another provider: its address, and above all its key. A model that is named
 // with its provider means that provider, unless there is a gateway, which has models of
 // many.
-func overtaken(now map[string]any, key, value string) (gone []string) {
-	file := placesOf(nil, now, "", nil)[0]
-	was := held{}.with(file)
+func superseded(now map[string]any, key, value string) (gone []string) {
+	file := settingSources(nil, now, "", nil)[0]
+	was := modelSettings{}.with(file)
 	is, _ := splitModel(value)
 	old := []string{SettingProvider, SettingBaseURL, SettingKeyCommand, SettingWindow}
 	switch {
@@ -253,7 +253,7 @@ func (r *rule) encode(value string) string {
 		value, _ := json.Marshal(lines(value)) // strings always encode, and TOML reads them
 		return string(value)
 	}
-	if n, err := strconv.ParseInt(value, 10, 64); err == nil && strconv.FormatInt(n, 10) == value && r.takes(n) {
+	if n, err := strconv.ParseInt(value, 10, 64); err == nil && strconv.FormatInt(n, 10) == value && r.accepts(n) {
 		return value
 	}
 	line, _ := toml.Marshal(map[string]string{"v": value}) // a map of strings always encodes

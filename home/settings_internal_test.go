@@ -11,7 +11,7 @@ func TestKeyOfTheEnvironmentIsNotSentInTheClear(t *testing.T) {
 		"": true, "https://gateway.example/v1": true, "http://localhost:1/v1": true, "http://127.0.0.1:1": true, "http://[::1]:1": true,
 		"http://nas:11434/v1": false, "http://192.168.1.5:11434/v1": false, "http://localhost.example": false,
 	} {
-		key, err := s.key(held{
+		key, err := s.key(modelSettings{
 			SettingProvider: {SettingProvider, openAIChat, ""}, SettingBaseURL: {SettingBaseURL, base, ""},
 		})
 		if err != nil || (key != nil) != want {

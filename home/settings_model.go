@@ -75,7 +75,7 @@ func (s *Settings) ModelFor(now *session.Context, c ModelChoice) (*ChosenModel, 
 	}
 	model := s.model
 	if now != nil {
-		if had, ok := s.reach(now.Provider, now.Model); ok {
+		if had, ok := s.settingsFor(now.Provider, now.Model); ok {
 			model, chosen.From = had, FromSession
 		}
 		if chosen.Thinking == "" {
@@ -89,7 +89,7 @@ func (s *Settings) ModelFor(now *session.Context, c ModelChoice) (*ChosenModel, 
 		if model[SettingProvider].Value == offline.Name {
 			model = s.model // the built-in provider has no other model
 		}
-		model, chosen.From = model.with(c.place()), FromChoice
+		model, chosen.From = model.with(c.asSource()), FromChoice
 	}
 	var err error
 	if chosen.Model, err = s.build(model); err != nil {
@@ -107,11 +107,11 @@ func (s *Settings) isOfflineByDefault() bool {
 	return s.Get(SettingProvider).Origin == originDefault && s.Get(SettingModel).Value == ""
 }
 
-// held are the settings that lead to one model.
-type held map[string]Setting
+// modelSettings are the settings that lead to one model.
+type modelSettings map[string]Setting
 
-// isHeld reports whether a setting applies only to the provider that it was set for.
-func isHeld(key string) bool {
+// isModelSetting reports whether a setting applies only to the provider that it was set for.
+func isModelSetting(key string) bool {
 	switch key {
 	case SettingProvider, SettingModel, SettingBaseURL, SettingKeyCommand, SettingWindow:
 		return true
@@ -119,8 +119,8 @@ func isHeld(key string) bool {
 	return false
 }
 
-func modelIn(places []place) held {
-	var all held
+func modelIn(places []settingSource) modelSettings {
+	var all modelSettings
 	for _, p := range places {
 		all = all.with(p)
 	}
@@ -130,15 +130,15 @@ func modelIn(places []place) held {
 // with returns the settings after those of a place that wins over them. If the place
 // names another provider, all others go: the key of one provider must never be sent to
 // another.
-func (h held) with(p place) held {
-	here := make(held)
+func (h modelSettings) with(p settingSource) modelSettings {
+	here := make(modelSettings)
 	for i := range rules {
-		if v, ok := p(&rules[i]); ok && v.Value != "" && isHeld(v.Key) {
+		if v, ok := p(&rules[i]); ok && v.Value != "" && isModelSetting(v.Key) {
 			here[v.Key] = v
 		}
 	}
 	here.splitModel()
-	all := make(held)
+	all := make(modelSettings)
 	was, is := h[SettingProvider].Value, here[SettingProvider].Value
 	for key, v := range h {
 		switch {
@@ -157,7 +157,7 @@ func (h held) with(p place) held {
 // splitModel takes the provider out of the model's name, if it is in there. A name that
 // comes with another provider stays as it is: gateways have models such as
 // anthropic/claude-sonnet-4-5.
-func (h held) splitModel() {
+func (h modelSettings) splitModel() {
 	m := h[SettingModel]
 	name, model := splitModel(m.Value)
 	p := h[SettingProvider].Value
@@ -170,16 +170,16 @@ func (h held) splitModel() {
 	}
 }
 
-func (h held) get(r *rule) Setting {
+func (h modelSettings) get(r *rule) Setting {
 	if v, ok := h[r.key]; ok {
 		return v
 	}
 	return r.byDefault()
 }
 
-// place returns the choice as a place of settings.
-func (c ModelChoice) place() place {
-	return placesOf(nil, nil, "", []Setting{
+// asSource returns the choice as a place of settings.
+func (c ModelChoice) asSource() settingSource {
+	return settingSources(nil, nil, "", []Setting{
 		{SettingProvider, c.Provider, "request"}, {SettingModel, c.Model, "request"}, {SettingBaseURL, c.BaseURL, "request"},
 	})[2]
 }
@@ -193,7 +193,7 @@ func noProvider(model string) error {
 }
 
 // build returns the model.
-func (s *Settings) build(h held) (provider.Model, error) {
+func (s *Settings) build(h modelSettings) (provider.Model, error) {
 	name, model := h[SettingProvider], h[SettingModel]
 	switch {
 	case name.Value == "" && model.Value != "":
@@ -229,7 +229,7 @@ func (s *Settings) build(h held) (provider.Model, error) {
 		Key: key, Window: h.window(), Families: s.families(), Refusals: s.refused,
 	})
 	if err != nil {
-		return nil, plainly("find model", model.Value, err)
+		return nil, forCaller("find model", model.Value, err)
 	}
 	return found, nil
 }
@@ -246,14 +246,14 @@ func (s *Settings) family(model string) provider.Family {
 	return f
 }
 
-func (s *Settings) offline(h held) *offline.Model {
+func (s *Settings) offline(h modelSettings) *offline.Model {
 	if h[SettingProvider].Value != offline.Name {
 		return &offline.Model{} // the window is another model's
 	}
 	return &offline.Model{Window: h.window()}
 }
 
-func (h held) window() int {
+func (h modelSettings) window() int {
 	n, _ := strconv.Atoi(h[SettingWindow].Value) // the rule has checked it
 	return n
 }
@@ -262,13 +262,13 @@ func (h held) window() int {
 // one's own is recorded by this name: see client.Options.
 const openAIChat = "openai-chat"
 
-// reach returns the settings that lead to a model with the names that a conversation has
+// settingsFor returns the settings that lead to a model with the names that a conversation has
 // recorded.
-func (s *Settings) reach(providerName, model string) (held, bool) {
+func (s *Settings) settingsFor(providerName, model string) (modelSettings, bool) {
 	own := s.model[SettingProvider].Value
 	switch {
 	case providerName == offline.Name && model == offline.ModelName && own != offline.Name:
-		return held{SettingProvider: Setting{Key: SettingProvider, Value: offline.Name}}, true
+		return modelSettings{SettingProvider: Setting{Key: SettingProvider, Value: offline.Name}}, true
 	case model == "" || own == offline.Name:
 		return nil, false
 	}
@@ -276,7 +276,7 @@ func (s *Settings) reach(providerName, model string) (held, bool) {
 		if !slices.Contains(client.Providers(), through) {
 			continue
 		}
-		h := s.model.with(ModelChoice{Provider: through, Model: model}.place())
+		h := s.model.with(ModelChoice{Provider: through, Model: model}.asSource())
 		if found, err := s.build(h); err == nil && found.Info().Provider == providerName {
 			return h, true
 		}
@@ -287,7 +287,7 @@ func (s *Settings) reach(providerName, model string) (held, bool) {
 // key returns where the key of a provider comes from. A key_command was set for this
 // program, so it wins over the environment, which is there for every program. An address
 // other than the provider's own may need no key.
-func (s *Settings) key(h held) (client.KeyFunc, error) {
+func (s *Settings) key(h modelSettings) (client.KeyFunc, error) {
 	name, base := h[SettingProvider].Value, h[SettingBaseURL].Value
 	if command := h[SettingKeyCommand].Value; command != "" {
 		return client.CommandKey(command), nil

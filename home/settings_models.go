@@ -50,7 +50,7 @@ func (s *Settings) Models() (*ModelsResult, error) {
 	if prices == nil {
 		prices = index.DefaultPrices()
 	}
-	builtIn := s.knownModel(ModelChoice{Provider: offline.Name, Model: offline.ModelName}.held(s), prices)
+	builtIn := s.knownModel(ModelChoice{Provider: offline.Name, Model: offline.ModelName}.settings(s), prices)
 	own := builtIn
 	if !s.isOfflineByDefault() {
 		own = s.knownModel(s.model, prices)
@@ -69,7 +69,7 @@ func (s *Settings) Models() (*ModelsResult, error) {
 				if maker.provider == "anthropic" {
 					name = strings.ReplaceAll(name, ".", "-") // the provider's own spelling
 				}
-				add(s.knownModel(ModelChoice{Provider: maker.provider, Model: name}.held(s), prices))
+				add(s.knownModel(ModelChoice{Provider: maker.provider, Model: name}.settings(s), prices))
 				break
 			}
 		}
@@ -86,11 +86,11 @@ func (s *Settings) Models() (*ModelsResult, error) {
 	return &ModelsResult{all}, nil
 }
 
-// held returns the settings that lead to the model of a choice.
-func (c ModelChoice) held(s *Settings) held { return s.model.with(c.place()) }
+// settings returns the settings that lead to the model of a choice.
+func (c ModelChoice) settings(s *Settings) modelSettings { return s.model.with(c.asSource()) }
 
 // knownModel returns what is known about the model that some settings lead to.
-func (s *Settings) knownModel(h held, prices *index.Prices) KnownModel {
+func (s *Settings) knownModel(h modelSettings, prices *index.Prices) KnownModel {
 	m := KnownModel{Provider: h[SettingProvider].Value, Model: h[SettingModel].Value}
 	if built, err := s.build(h); err == nil {
 		m.Ready, m.Model = true, built.Info().Model

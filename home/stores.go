@@ -70,7 +70,7 @@ func (s *Settings) locate(where string) (location, error) {
 			Hint: "a program opens it with package client, the command line with --server or --dir",
 		}
 	case !slices.ContainsFunc(parts.Stores, func(k StoreKind) bool { return isOther(k.Schemes[0]) }) && strings.HasPrefix(rest, "//") && u.Scheme != inFiles:
-		return location{}, without("open home", "databases")
+		return location{}, missingPart("open home", "databases")
 	case strings.HasPrefix(rest, "//"), u.Scheme == inFiles:
 		return location{}, &session.Error{
 			Op: "open home", Path: u.Redacted(), Err: session.Invalidf("unknown kind of URL"),
@@ -122,7 +122,7 @@ func (h *Home) openAt(ctx context.Context, at location) (err error) {
 	if h.store, err = h.kind.Open(ctx, at.where, h.storeOptions()); err != nil {
 		return err
 	}
-	h.own, h.site = lent{h.store}, local{h}
+	h.own, h.site = borrowed{h.store}, local{h}
 	h.begin(ctx)
 	return nil
 }
@@ -132,7 +132,7 @@ func (at location) kind() (*StoreKind, error) {
 	if k := kindOf(at.scheme); k != nil {
 		return k, nil
 	}
-	return nil, without("open home", map[string]string{inFiles: "homes in directories", inMemory: "homes in memory"}[at.scheme])
+	return nil, missingPart("open home", map[string]string{inFiles: "homes in directories", inMemory: "homes in memory"}[at.scheme])
 }
 
 // openLazily opens the home's store a second time, to append without waiting for the disk each
@@ -140,7 +140,7 @@ func (at location) kind() (*StoreKind, error) {
 func (h *Home) openLazily(ctx context.Context) (store.Store, error) {
 	o := h.storeOptions()
 	if !h.kind.Waits {
-		return lent{h.store}, nil
+		return borrowed{h.store}, nil
 	}
 	if o.Sync == 0 {
 		o.Sync = time.Second
@@ -167,14 +167,14 @@ func (h *Home) notifyLoss(ctx context.Context, name string) {
 	h.notify(ctx, Notice{Kind: ContentMissing, Session: name, Lost: []MissingContent{{Why: "a part of the archive is lost"}}})
 }
 
-// lent is a store that its owner closes.
-type lent struct{ store.Store }
+// borrowed is a store that its owner closes.
+type borrowed struct{ store.Store }
 
-func (l lent) Unwrap() store.Store { return l.Store }
-func (lent) Close() error          { return nil }
+func (l borrowed) Unwrap() store.Store { return l.Store }
+func (borrowed) Close() error          { return nil }
 
-// lacks is the error of an operation that the home's store does not support.
-func (h *Home) lacks(op, what string) error {
+// unsupported is the error of an operation that the home's store does not support.
+func (h *Home) unsupported(op, what string) error {
 	return &session.Error{
 		Op: op, Path: h.store.Where(), Err: session.Invalidf("this home is not a directory and has %s", what),
 		Hint: "use a home in a directory",
@@ -191,9 +191,9 @@ func (h *Home) makeRoom() func(ctx context.Context, st store.Store, n int) error
 	})
 }
 
-// scratch opens a store for temporary data: in a directory that is deleted afterwards or, if dir
+// openScratch opens a store for temporary data: in a directory that is deleted afterwards or, if dir
 // is "", in memory.
-func scratch(ctx context.Context, dir string) (store.Store, error) {
+func openScratch(ctx context.Context, dir string) (store.Store, error) {
 	at := location{inFiles, dir}
 	if dir == "" {
 		at = location{inMemory, inMemory + ":"}
@@ -205,15 +205,15 @@ func scratch(ctx context.Context, dir string) (store.Store, error) {
 	return k.Open(ctx, at.where, StoreOptions{Limits: store.Limits{Entry: maxPassing}, Sync: -1})
 }
 
-// own opens the store of the user's own home on this machine, or one in memory if there is no
+// openOwn opens the store of the user's own home on this machine, or one in memory if there is no
 // place for it.
-func (s *Settings) own(ctx context.Context) (store.Store, error) {
+func (s *Settings) openOwn(ctx context.Context) (store.Store, error) {
 	if k := kindOf(inFiles); k != nil && s.ownDir() != "" {
 		if st, err := k.Open(ctx, s.ownDir(), StoreOptions{}); err == nil {
 			return st, nil
 		}
 	}
-	return scratch(ctx, "")
+	return openScratch(ctx, "")
 }
 
 // storeIn opens the store in a directory, or returns nil if there is none or nothing was written to it.

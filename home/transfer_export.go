@@ -134,7 +134,7 @@ func (t *Transfer) Export(ctx context.Context, r ExportRequest, send func(Export
 }
 
 func (t *Transfer) export(ctx context.Context, r exporting) (*ExportResult, error) {
-	if err := r.settle(); err != nil {
+	if err := r.complete(); err != nil {
 		return nil, err
 	}
 	if err := t.home.mustBeElsewhere(ctx, r.Path); err != nil {
@@ -319,8 +319,8 @@ func (h *Home) conversations(ctx context.Context) ([]string, error) {
 	return h.listed(ctx, ListRequest{Reverse: true, All: true, Limit: -1})
 }
 
-// settle completes a request, or returns what is wrong with it.
-func (r *exporting) settle() (err error) {
+// complete completes a request, or returns what is wrong with it.
+func (r *exporting) complete() (err error) {
 	if r.toOut = r.Path == "-"; r.toOut {
 		r.Path = ""
 	}
@@ -390,7 +390,7 @@ func (c *Conversation) export(ctx context.Context, w io.Writer, leaf string, r *
 	}
 	if r.Format == ExportHTML {
 		if parts.HTML == nil {
-			return without("export", "pages in HTML")
+			return missingPart("export", "pages in HTML")
 		}
 		drawn.Cost = c.cost(ctx)
 		var look func(*session.Entry)
@@ -400,9 +400,9 @@ func (c *Conversation) export(ctx context.Context, w io.Writer, leaf string, r *
 		return parts.HTML(ctx, w, drawn, leaf, look)
 	}
 	if parts.Markdown == nil {
-		return without("export", "pages in Markdown")
+		return missingPart("export", "pages in Markdown")
 	}
-	if drawn.Tokens, err = c.spent(ctx); err != nil {
+	if drawn.Tokens, err = c.tokensSpent(ctx); err != nil {
 		return err
 	}
 	if drawn.Updated, err = c.updated(ctx); err != nil {

@@ -24,7 +24,7 @@ func redactedCopy(ctx context.Context, c *Conversation) (*session.Session, error
 			}
 		}
 	}
-	st, err := scratch(ctx, "")
+	st, err := openScratch(ctx, "")
 	if err != nil {
 		return nil, err
 	}

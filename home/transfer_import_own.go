@@ -89,23 +89,23 @@ const maxOwnProblems = 10
 // ownFile is a file of ours, opened as a session in a separate store.
 type ownFile struct {
 	*session.Session
-	entries  int                  // that could be read
-	problems []transcript.Problem // what could not
-	size     int64
-	desks    []desk
+	entries    int                  // that could be read
+	problems   []transcript.Problem // what could not
+	size       int64
+	assemblies []assembly
 }
 
 func (f *ownFile) close() error {
 	err := f.Close()
-	for _, d := range f.desks {
+	for _, d := range f.assemblies {
 		err = errors.Join(err, d.close())
 	}
 	return err
 }
 
-// desk is a store in which a session is assembled: in memory or, if it is large, in temporary
+// assembly is a store in which a session is assembled: in memory or, if it is large, in temporary
 // files.
-type desk struct {
+type assembly struct {
 	store.Store
 	dir string // or "" if it is in memory
 }
@@ -117,22 +117,22 @@ const maxPassing = transcript.MaxLine
 // largeOwn is the size from which a session is assembled in files instead of memory.
 const largeOwn = 8 << 20
 
-// desk opens a store that exists until the file is closed.
-func (f *ownFile) desk(ctx context.Context) (st store.Store, err error) {
+// newAssembly opens a store that exists until the file is closed.
+func (f *ownFile) newAssembly(ctx context.Context) (st store.Store, err error) {
 	dir := ""
 	if f.size >= largeOwn {
 		if dir, err = os.MkdirTemp("", "coppice-import-"); err != nil {
 			return nil, err
 		}
 	}
-	if st, err = scratch(ctx, dir); err != nil {
+	if st, err = openScratch(ctx, dir); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	f.desks = append(f.desks, desk{st, dir})
+	f.assemblies = append(f.assemblies, assembly{st, dir})
 	return st, nil
 }
 
-func (d desk) close() error {
+func (d assembly) close() error {
 	err := d.Close()
 	if d.dir != "" {
 		err = errors.Join(err, os.RemoveAll(d.dir))
@@ -148,12 +148,12 @@ func readOwn(ctx context.Context, f *transcript.File, size int64) (own *ownFile,
 	own = &ownFile{size: size}
 	defer func() {
 		if err != nil {
-			for _, d := range own.desks {
+			for _, d := range own.assemblies {
 				err = errors.Join(err, d.close())
 			}
 		}
 	}()
-	st, err := own.desk(ctx)
+	st, err := own.newAssembly(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -233,7 +233,7 @@ func (h *Home) copyOwn(ctx context.Context, from *ownFile, blobs func(store.Ref)
 		}
 		return h.clean(ctx, e)
 	}
-	st, err := from.desk(ctx)
+	st, err := from.newAssembly(ctx)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -83,7 +83,7 @@ func (t *Transfer) Resume(ctx context.Context, r ResumeRequest) (*ResumeResult, 
 		}
 	}
 	env := t.home.settings.machine()
-	native, err := t.heldBy(ctx, c, format, env, origin)
+	native, err := t.idInProgram(ctx, c, format, env, origin)
 	if err != nil {
 		return nil, err
 	}
@@ -99,10 +99,10 @@ func (t *Transfer) Resume(ctx context.Context, r ResumeRequest) (*ResumeResult, 
 	return result, nil
 }
 
-// heldBy returns the program's id of the conversation if the program has all of it, or "".
+// idInProgram returns the program's id of the conversation if the program has all of it, or "".
 // The program has all of it if the last message was said there, in the file that the
 // conversation came from or in one that we wrote.
-func (t *Transfer) heldBy(ctx context.Context, c *Conversation, format *transcript.Format, env transcript.Env, origin session.Origin) (string, error) {
+func (t *Transfer) idInProgram(ctx context.Context, c *Conversation, format *transcript.Format, env transcript.Env, origin session.Origin) (string, error) {
 	last, err := lastMessage(c.Session)
 	if err != nil {
 		return "", err

@@ -115,7 +115,7 @@ func (t *Turns) prompt(ctx context.Context, r PromptRequest, send func(TurnEvent
 	if err != nil {
 		return nil, err
 	}
-	return t.take(ctx, "prompt", &r.TurnOptions, send, func(ctx context.Context, a *agent.Agent) (*agent.Outcome, error) {
+	return t.runTurn(ctx, "prompt", &r.TurnOptions, send, func(ctx context.Context, a *agent.Agent) (*agent.Outcome, error) {
 		return a.Send(ctx, content...)
 	})
 }
@@ -130,7 +130,7 @@ func (t *Turns) resume(ctx context.Context, r ResumeTurnRequest, send func(TurnE
 	if r.Session == "" {
 		return nil, wrong("session", "{session} must say which conversation to continue")
 	}
-	return t.take(ctx, "resume", &r.TurnOptions, send, resuming(r.Again))
+	return t.runTurn(ctx, "resume", &r.TurnOptions, send, resuming(r.Again))
 }
 
 func resuming(again bool) turnFunc {

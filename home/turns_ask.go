@@ -38,7 +38,7 @@ func (r *Turn) approve(ctx context.Context, call agent.Call) (agent.Decision, er
 		return r.withdraw(q, notAsked), nil
 	}
 	for {
-		heard, changed := r.isHeard()
+		heard, changed := r.hasListeners()
 		if !heard {
 			return r.withdraw(q, agent.Later), nil
 		}
@@ -78,7 +78,7 @@ func (r *Turn) ask(in string, q *turnQuestion) {
 			about.NoRules = err.Error()
 		}
 	}
-	r.tell(TurnEvent{
+	r.record(TurnEvent{
 		Event:    agent.Event{Type: agent.ToolWaiting, Time: time.Now(), Session: in, Call: &q.call},
 		Question: about,
 	})

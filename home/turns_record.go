@@ -39,8 +39,8 @@ func newTurnRecord(number func() int64) *turnRecord {
 	return &turnRecord{number: number, done: make(chan struct{}), changed: make(chan struct{}), listeners: 1}
 }
 
-// tell adds an event.
-func (r *turnRecord) tell(e TurnEvent) {
+// record adds an event.
+func (r *turnRecord) record(e TurnEvent) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.add(e)
@@ -86,8 +86,8 @@ func (r *turnRecord) isDone() bool {
 	}
 }
 
-// isHeard reports whether there are listeners, and returns what is closed when that may change.
-func (r *turnRecord) isHeard() (bool, <-chan struct{}) {
+// hasListeners reports whether there are listeners, and returns what is closed when that may change.
+func (r *turnRecord) hasListeners() (bool, <-chan struct{}) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.listeners > 0, r.changed
@@ -104,18 +104,18 @@ func (r *turnRecord) count(listeners int) {
 // began the turn, and called once.
 func (r *turnRecord) Listen(ctx context.Context, send func(TurnEvent) error) (*TurnResult, error) {
 	defer r.count(-1)
-	return r.play(ctx, 0, send)
+	return r.replay(ctx, 0, send)
 }
 
 // listen is Listen for others, who may have some of the events.
 func (r *turnRecord) listen(ctx context.Context, after int64, send func(TurnEvent) error) (*TurnResult, error) {
 	r.count(1)
 	defer r.count(-1)
-	return r.play(ctx, after, send)
+	return r.replay(ctx, after, send)
 }
 
-// play sends the events after a number, and waits for the end of the turn.
-func (r *turnRecord) play(ctx context.Context, after int64, send func(TurnEvent) error) (*TurnResult, error) {
+// replay sends the events after a number, and waits for the end of the turn.
+func (r *turnRecord) replay(ctx context.Context, after int64, send func(TurnEvent) error) (*TurnResult, error) {
 	var sent Streamed
 	for {
 		batch, changed, done := r.since(after)

@@ -174,8 +174,8 @@ type turnQuestion struct {
 // turnFunc is what an agent does in a turn.
 type turnFunc func(ctx context.Context, a *agent.Agent) (*agent.Outcome, error)
 
-// take runs a turn and listens to it.
-func (t *Turns) take(ctx context.Context, op string, o *TurnOptions, send func(TurnEvent) error, do turnFunc) (*TurnResult, error) {
+// runTurn runs a turn and listens to it.
+func (t *Turns) runTurn(ctx context.Context, op string, o *TurnOptions, send func(TurnEvent) error, do turnFunc) (*TurnResult, error) {
 	if err := o.check(ctx); err != nil {
 		return nil, err
 	}
@@ -204,20 +204,20 @@ func (h *Home) newTurn(o *TurnOptions, of *Chat) *Turn {
 	}
 	if of != nil {
 		r.bare = len(of.tools) == 0
-		r.enter(of)
+		r.copyChat(of)
 	}
 	return r
 }
 
-// enter copies what the turn has to know of its chat, which may be changed while the turn runs.
-func (r *Turn) enter(c *Chat) {
+// copyChat copies what the turn has to know of its chat, which may be changed while the turn runs.
+func (r *Turn) copyChat(c *Chat) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.name, r.box, r.facts, r.own = c.c.Handle, c.box, c.facts(), c.own
 }
 
-// equip lets the turn use the tools that its chat has got since it began.
-func (r *Turn) equip(box *toolbox) {
+// setToolbox lets the turn use the tools that its chat has got since it began.
+func (r *Turn) setToolbox(box *toolbox) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.box = box
@@ -270,12 +270,12 @@ func (r *Turn) run(ctx context.Context, op string, do turnFunc) {
 			defer chat.Close() // what was done is in the log, whatever it returns
 			chat.turn.Store(r)
 			if err = chat.start(ctx); err == nil {
-				r.enter(chat)
+				r.copyChat(chat)
 			}
 		}
 	}
 	if err == nil {
-		err = r.converse(ctx, op, chat, result, do)
+		err = r.runAgent(ctx, op, chat, result, do)
 	}
 	r.use(nil)
 	r.mu.Lock()
@@ -286,8 +286,8 @@ func (r *Turn) run(ctx context.Context, op string, do turnFunc) {
 	r.end(ending, result, err)
 }
 
-// converse lets the agent of a chat take the turn.
-func (r *Turn) converse(ctx context.Context, op string, chat *Chat, result *TurnResult, do turnFunc) error {
+// runAgent lets the agent of a chat take the turn.
+func (r *Turn) runAgent(ctx context.Context, op string, chat *Chat, result *TurnResult, do turnFunc) error {
 	result.Session = chat.c.Handle
 	r.use(chat.agent)
 	if err := r.table.name(op, chat.c.Handle, r); err != nil {
@@ -298,7 +298,7 @@ func (r *Turn) converse(ctx context.Context, op string, chat *Chat, result *Turn
 	go func() {
 		defer close(heard)
 		for e := range news.Events(context.Background()) {
-			r.hear(e)
+			r.recordEvent(e)
 		}
 	}()
 	out, err := do(ctx, chat.agent)
@@ -310,8 +310,8 @@ func (r *Turn) converse(ctx context.Context, op string, chat *Chat, result *Turn
 	return chat.Explain(err)
 }
 
-// hear records an event of the agent.
-func (r *Turn) hear(e agent.Event) {
+// recordEvent records an event of the agent.
+func (r *Turn) recordEvent(e agent.Event) {
 	told := TurnEvent{Event: e, Error: described(e.Err)}
 	switch e.Type {
 	case agent.TurnStart:
@@ -329,7 +329,7 @@ func (r *Turn) hear(e agent.Event) {
 		r.ending = &told
 		return
 	}
-	r.tell(told)
+	r.record(told)
 }
 
 // pass signals that everything before a question was recorded.
@@ -341,7 +341,7 @@ func (r *Turn) pass() {
 }
 
 func (r *Turn) notice(n Notice) {
-	r.tell(TurnEvent{Event: agent.Event{Type: TurnNotice, Time: time.Now(), Session: n.Session}, Notice: &n})
+	r.record(TurnEvent{Event: agent.Event{Type: TurnNotice, Time: time.Now(), Session: n.Session}, Notice: &n})
 }
 
 // facts returns which model answers in the chat, and with which tools.

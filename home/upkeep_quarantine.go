@@ -68,7 +68,7 @@ func (u *Upkeep) readmit(ctx context.Context, r ReadmitRequest) (*ReadmitResult,
 	u.home.beforeReplacing(ctx)
 	mender, ok := store.As[store.Mender](u.home.store)
 	if !ok {
-		return nil, u.home.lacks("bring back from quarantine", "no quarantine")
+		return nil, u.home.unsupported("bring back from quarantine", "no quarantine")
 	}
 	name, err := mender.Readmit(ctx, r.ID)
 	if errors.Is(err, session.ErrExist) {

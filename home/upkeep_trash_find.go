@@ -67,7 +67,7 @@ func (b *bin) resolve(ctx context.Context, given string) (store.Trashed, error) 
 		}
 	}
 	missing := &session.Error{Op: "find session in the trash", Name: given, Kind: session.ErrNotExist}
-	if place, ok := placeOf(given); ok {
+	if place, ok := positionOf(given); ok {
 		if place > len(b.items) {
 			missing.Err = invalidCount(len(b.items))
 			return store.Trashed{}, missing
@@ -80,7 +80,7 @@ func (b *bin) resolve(ctx context.Context, given string) (store.Trashed, error) 
 		}
 		return b.about(ctx, index.Dir(given), missing)
 	}
-	for _, meant := range b.ways(ctx, given) {
+	for _, meant := range b.nameMatchers(ctx, given) {
 		if latest, names := latestOf(b.items, meant); len(names) > 0 {
 			return b.theOne(ctx, given, latest, names)
 		}
@@ -88,8 +88,8 @@ func (b *bin) resolve(ctx context.Context, given string) (store.Trashed, error) 
 	return theOneTrashed(given, nil, nil)
 }
 
-// ways returns how a name may mean a removal, the best first: see Resolve.
-func (b *bin) ways(ctx context.Context, given string) []func(store.Trashed) bool {
+// nameMatchers returns how a name may mean a removal, the best first: see Resolve.
+func (b *bin) nameMatchers(ctx context.Context, given string) []func(store.Trashed) bool {
 	native := func(item store.Trashed) string {
 		o, _ := session.OriginOf(b.header(ctx, item))
 		return o.ID

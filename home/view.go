@@ -253,7 +253,7 @@ func (e *Entries) drawMap(ctx context.Context, r MapRequest) (*MapResult, error)
 			result.Leaf = v.sketch.Shape().ID(leaf)
 		}
 		if r.Bare {
-			result.Rows = v.bareRows(from, to)
+			result.Rows = v.rowsWithoutText(from, to)
 			return nil
 		}
 		result.Rows, err = v.mapRows(ctx, drawn, from, to)
@@ -262,8 +262,8 @@ func (e *Entries) drawMap(ctx context.Context, r MapRequest) (*MapResult, error)
 	return result, err
 }
 
-// bareRows returns a part of the chart without what the entries say.
-func (v *viewed) bareRows(from, to int) []MapRow {
+// rowsWithoutText returns a part of the chart without what the entries say.
+func (v *viewed) rowsWithoutText(from, to int) []MapRow {
 	k := v.sketch
 	rows := make([]MapRow, 0, to-from)
 	for i := from; i < to; i++ {
@@ -293,7 +293,7 @@ func (v *viewed) mapRows(ctx context.Context, drawn render.Conversation, from, t
 	if err != nil {
 		return nil, err
 	}
-	rows := v.bareRows(from, to)
+	rows := v.rowsWithoutText(from, to)
 	for i := range rows {
 		row := &rows[i]
 		if row.Folded > 0 {

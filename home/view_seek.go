@@ -355,7 +355,7 @@ func (s *sought) find(row *candidate) (excerpt string, ok bool) {
 	}
 	for text := range row.texts {
 		if at, end := indexFold(text, s.text); at >= 0 {
-			return around(text, at, end), true
+			return textAround(text, at, end), true
 		}
 	}
 	return "", false
@@ -383,8 +383,8 @@ func indexFold(text, lower string) (at, end int) {
 	return at, min(at+len(lower), len(text))
 }
 
-// around returns a part of a text with a little before and after it, on one line.
-func around(text string, at, end int) string {
+// textAround returns a part of a text with a little before and after it, on one line.
+func textAround(text string, at, end int) string {
 	const before, after = 40, 120
 	from, to := max(at-before, 0), min(end+after, len(text))
 	for from > 0 && !utf8.RuneStart(text[from]) {

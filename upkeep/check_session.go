@@ -50,7 +50,7 @@ func (c *checker) checkSession(ctx context.Context, name string) error {
 // reading the session.
 type stopped struct{ error }
 
-func (s *sessionCheck) tell(f Finding, imported bool) error {
+func (s *sessionCheck) report(f Finding, imported bool) error {
 	f.Session = cmp.Or(f.Session, s.name)
 	if err := s.found(f, imported); err != nil {
 		return stopped{err}
@@ -66,7 +66,7 @@ func (s *sessionCheck) checkFiles(ctx context.Context) error {
 	}
 	for f, err := range mender.InspectLog(ctx, s.name) {
 		if err == nil {
-			err = s.tell(findingOf(f, s.name), false)
+			err = s.report(findingOf(f, s.name), false)
 		}
 		if err != nil {
 			return err
@@ -129,12 +129,12 @@ func (s *sessionCheck) checkEntries(ctx context.Context) error {
 		if p.Blob != "" && errors.Is(p.Err, store.ErrCorrupt) {
 			f.Kind = KindCorruptBlob
 		}
-		if err := s.tell(f, s.cameByImport(f)); err != nil {
+		if err := s.report(f, s.cameByImport(f)); err != nil {
 			return err
 		}
 	}
 	for _, f := range odd {
-		if err := s.tell(f, s.cameByImport(f)); err != nil {
+		if err := s.report(f, s.cameByImport(f)); err != nil {
 			return err
 		}
 	}
@@ -161,7 +161,7 @@ func (s *sessionCheck) checkEnd(ctx context.Context) error {
 		return err
 	}
 	detail := counted(size-end, "byte", "bytes") + " after the last whole line; the next append moves them to quarantine"
-	return s.tell(Finding{Kind: string(session.ProblemTail), Offset: end, Detail: detail}, false)
+	return s.report(Finding{Kind: string(session.ProblemTail), Offset: end, Detail: detail}, false)
 }
 
 // ends returns where the last whole line of the log ends, and where its bytes end. In a
@@ -209,7 +209,7 @@ func (s *sessionCheck) checkNext(ctx context.Context, next string) error {
 	if h, err := session.FindHeader(ctx, log); err != nil || h != nil {
 		return ctx.Err()
 	}
-	return s.tell(Finding{Session: next, Kind: KindParted, Detail: fmt.Sprintf(
+	return s.report(Finding{Session: next, Kind: KindParted, Detail: fmt.Sprintf(
 		"it continues session %q, but its header, which says so, is damaged; repair it to join the two again", s.name)}, false)
 }
 
@@ -236,7 +236,7 @@ func (s *sessionCheck) checkBefore(ctx context.Context, before string) error {
 	if joins {
 		remedy = fmt.Sprintf("repair %q", before)
 	}
-	return s.tell(Finding{Kind: KindParted, Detail: fmt.Sprintf(
+	return s.report(Finding{Kind: KindParted, Detail: fmt.Sprintf(
 		"it continues session %q, but the line there that names this one is lost, and they are shown as two conversations; %s to join them again", before, remedy)}, false)
 }
 

@@ -129,7 +129,7 @@ func (c *copier) run(ctx context.Context) error {
 			Hint: "wait for it, or let the next command that writes there finish it",
 		}))
 	}
-	if err := c.adopt(ctx); err != nil {
+	if err := c.adoptRedactions(ctx); err != nil {
 		return err
 	}
 	names := c.request.Sessions
@@ -141,13 +141,13 @@ func (c *copier) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := c.carryRemovals(ctx); err != nil {
+	if err := c.copyRemovals(ctx); err != nil {
 		return err
 	}
 	if names, err = store.Names(ctx, c.from); err != nil {
 		return err
 	}
-	if names, err = c.standing(ctx, names); err != nil {
+	if names, err = c.notRemoved(ctx, names); err != nil {
 		return err
 	}
 	if err := c.copyLogs(ctx, pair{from: c.from, to: c.to}, names); err != nil {
@@ -159,8 +159,8 @@ func (c *copier) run(ctx context.Context) error {
 	return c.collect(ctx)
 }
 
-// adopt takes out of the store what was taken out of the other one.
-func (c *copier) adopt(ctx context.Context) (err error) {
+// adoptRedactions takes out of the store what was taken out of the other one.
+func (c *copier) adoptRedactions(ctx context.Context) (err error) {
 	c.result.Receipt, err = clean.Adopt(ctx, c.to, c.from, clean.Options{Progress: c.request.Progress, DropDerived: c.request.DropIndex})
 	if c.result.Receipt != nil {
 		c.result.Left = append(c.result.Left, c.result.Receipt.Left...)
@@ -205,8 +205,8 @@ func (c *copier) copyLogs(ctx context.Context, p pair, names []string) error {
 	var workers sync.WaitGroup
 	for range min(maxCopiers, len(stats)) {
 		workers.Go(func() {
-			w := &porter{copier: c, pair: p}
-			err := w.carry(ctx, next)
+			w := &logCopier{copier: c, pair: p}
+			err := w.copyAll(ctx, next)
 			if err != nil {
 				cancel(err)
 			}
@@ -223,8 +223,8 @@ func (c *copier) copyLogs(ctx context.Context, p pair, names []string) error {
 	return context.Cause(ctx)
 }
 
-// settled records the outcome for a session. An error that would affect every session ends the work.
-func (c *copier) settled(ctx context.Context, p pair, name string, err error, did deeds) error {
+// recordOutcome records the outcome for a session. An error that would affect every session ends the work.
+func (c *copier) recordOutcome(ctx context.Context, p pair, name string, err error, did changesMade) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !p.trash {
@@ -259,13 +259,13 @@ func (c *copier) settled(ctx context.Context, p pair, name string, err error, di
 	return nil
 }
 
-// deeds are what was done to a log.
-type deeds struct {
+// changesMade are what was done to a log.
+type changesMade struct {
 	created, grown, replaced, removed bool
 	damaged                           int // lines that were copied
 }
 
-func (d deeds) count(r *CopyResult, trash bool) {
+func (d changesMade) count(r *CopyResult, trash bool) {
 	switch {
 	case trash && d.created:
 		r.Trashed++
@@ -290,8 +290,8 @@ func (d *difference) Error() string { return d.why }
 
 func differs(format string, args ...any) error { return &difference{fmt.Sprintf(format, args...)} }
 
-// tell reports progress: n more bytes were read.
-func (c *copier) tell(n int) {
+// reportProgress reports progress: n more bytes were read.
+func (c *copier) reportProgress(n int) {
 	read := c.read.Add(int64(n))
 	if c.request.Progress != nil {
 		c.request.Progress("copying", min(read, c.total), c.total)
@@ -359,12 +359,12 @@ func (c *copier) isBad(note []byte) bool {
 }
 
 func (c *copier) writeNote(ctx context.Context, n note) error {
-	h, err := c.hold(ctx)
+	h, err := c.holdBlobs(ctx)
 	if err != nil {
 		return err
 	}
 	defer h.release()
-	if err := h.bring(ctx, n.data); err != nil {
+	if err := h.copyNamed(ctx, n.data); err != nil {
 		if _, ok := errors.AsType[*difference](err); ok {
 			return nil // it has a blob that must not come back
 		}

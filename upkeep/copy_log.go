@@ -13,19 +13,19 @@ import (
 	"github.com/coppice-dev/coppice/store"
 )
 
-// porter copies logs one after the other. New ones wait in a batch until there are enough of
+// logCopier copies logs one after the other. New ones wait in a batch until there are enough of
 // them.
-type porter struct {
+type logCopier struct {
 	*copier
 	pair    pair
 	batch   store.Batch
-	waiting []*arrival
+	waiting []*newLog
 	size    int // bytes in the batch
-	held    *held
+	blobs   *heldBlobs
 }
 
-// arrival is a log that is new, with the lines that it begins with.
-type arrival struct {
+// newLog is a log that is new, with the lines that it begins with.
+type newLog struct {
 	stat  store.Stat
 	lines *reader
 	begin chunk
@@ -41,56 +41,56 @@ const (
 	maxTries = 5
 )
 
-// carry copies the logs that it is given.
-func (w *porter) carry(ctx context.Context, next <-chan store.Stat) error {
+// copyAll copies the logs that it is given.
+func (w *logCopier) copyAll(ctx context.Context, next <-chan store.Stat) error {
 	w.batch = w.pair.to.Batch()
 	defer w.batch.Discard()
-	defer w.release()
+	defer w.releaseBlobs()
 	for stat := range next {
-		if err := w.take(ctx, stat); err != nil {
+		if err := w.copyOne(ctx, stat); err != nil {
 			return err
 		}
 	}
 	return w.commit(ctx)
 }
 
-// hold makes sure that no blob of the store is deleted until release.
-func (w *porter) hold(ctx context.Context) (err error) {
-	if w.held == nil {
-		w.held, err = w.copier.hold(ctx)
+// holdBlobs makes sure that no blob of the store is deleted until release.
+func (w *logCopier) holdBlobs(ctx context.Context) (err error) {
+	if w.blobs == nil {
+		w.blobs, err = w.copier.holdBlobs(ctx)
 	}
 	return err
 }
 
-func (w *porter) release() {
-	if w.held != nil {
-		w.held.release()
-		w.held = nil
+func (w *logCopier) releaseBlobs() {
+	if w.blobs != nil {
+		w.blobs.release()
+		w.blobs = nil
 	}
 }
 
-// take copies a log, or puts it into the batch.
-func (w *porter) take(ctx context.Context, stat store.Stat) error {
-	if err := w.hold(ctx); err != nil {
+// copyOne copies a log, or puts it into the batch.
+func (w *logCopier) copyOne(ctx context.Context, stat store.Stat) error {
+	if err := w.holdBlobs(ctx); err != nil {
 		return err
 	}
 	waits, err := w.begin(ctx, stat)
 	switch {
 	case errors.Is(err, store.ErrExist):
-		err = w.settle(ctx, stat, false)
+		err = w.update(ctx, stat, false)
 	case err != nil:
-		err = w.settled(ctx, w.pair, stat.Name, err, deeds{})
+		err = w.recordOutcome(ctx, w.pair, stat.Name, err, changesMade{})
 	case waits && (w.size >= chunkSize || len(w.waiting) >= maxBatch):
 		return w.commit(ctx)
 	}
 	if len(w.waiting) == 0 {
-		w.release()
+		w.releaseBlobs()
 	}
 	return err
 }
 
 // begin puts a log that is not there into the batch. If it is there, the error is ErrExist.
-func (w *porter) begin(ctx context.Context, stat store.Stat) (waits bool, err error) {
+func (w *logCopier) begin(ctx context.Context, stat store.Stat) (waits bool, err error) {
 	if _, err := w.pair.to.Stat(ctx, stat.Name); err == nil || w.pair.trash {
 		return false, store.ErrExist
 	} else if !errors.Is(err, store.ErrNotExist) {
@@ -98,12 +98,12 @@ func (w *porter) begin(ctx context.Context, stat store.Stat) (waits bool, err er
 	}
 	log, err := w.pair.from.Open(ctx, stat.Name)
 	if err != nil {
-		return false, absentIsFine(err)
+		return false, ignoreNotExist(err)
 	}
-	a := &arrival{stat: stat}
+	a := &newLog{stat: stat}
 	if a.lines, err = w.readFrom(ctx, log, 0); err != nil {
 		log.Close()
-		return false, absentIsFine(err)
+		return false, ignoreNotExist(err)
 	}
 	if a.begin, err = a.lines.chunk(); err == nil {
 		err = w.admit(ctx, a.begin.lines)
@@ -120,8 +120,8 @@ func (w *porter) begin(ctx context.Context, stat store.Stat) (waits bool, err er
 	return true, nil
 }
 
-// absentIsFine is for logs that are removed while they are copied.
-func absentIsFine(err error) error {
+// ignoreNotExist is for logs that are removed while they are copied.
+func ignoreNotExist(err error) error {
 	if errors.Is(err, store.ErrNotExist) {
 		return nil
 	}
@@ -129,8 +129,8 @@ func absentIsFine(err error) error {
 }
 
 // commit creates the logs that wait, and appends the rest of each.
-func (w *porter) commit(ctx context.Context) error {
-	defer w.release()
+func (w *logCopier) commit(ctx context.Context) error {
+	defer w.releaseBlobs()
 	waiting := w.waiting
 	w.waiting, w.size = nil, 0
 	errs := w.batch.Commit(ctx)
@@ -144,11 +144,11 @@ func (w *porter) commit(ctx context.Context) error {
 			}
 			switch {
 			case err == nil:
-				failed = w.finish(ctx, a.stat, deeds{created: true, damaged: a.lines.damaged})
+				failed = w.finish(ctx, a.stat, changesMade{created: true, damaged: a.lines.damaged})
 			case isMoved(err) || errors.Is(err, store.ErrExist):
-				failed = w.settle(ctx, a.stat, created)
+				failed = w.update(ctx, a.stat, created)
 			default:
-				failed = w.settled(ctx, w.pair, a.stat.Name, err, deeds{})
+				failed = w.recordOutcome(ctx, w.pair, a.stat.Name, err, changesMade{})
 			}
 		}
 		a.lines.close()
@@ -157,7 +157,7 @@ func (w *porter) commit(ctx context.Context) error {
 }
 
 // complete reads back what a new log begins with, and appends the rest.
-func (w *porter) complete(ctx context.Context, a *arrival) error {
+func (w *logCopier) complete(ctx context.Context, a *newLog) error {
 	log, err := w.pair.to.Open(ctx, a.stat.Name)
 	if err != nil {
 		return err
@@ -167,7 +167,7 @@ func (w *porter) complete(ctx context.Context, a *arrival) error {
 	if err != nil {
 		return err
 	}
-	return w.grow(ctx, a.lines, log, at)
+	return w.appendRest(ctx, a.lines, log, at)
 }
 
 // isMoved reports whether it makes sense to look again, because a log was changed by others.
@@ -176,36 +176,36 @@ func isMoved(err error) bool {
 }
 
 // finish archives the copy of an archived log.
-func (w *porter) finish(ctx context.Context, stat store.Stat, did deeds) error {
+func (w *logCopier) finish(ctx context.Context, stat store.Stat, did changesMade) error {
 	var err error
 	if archiver, ok := store.As[store.Archiver](w.pair.to); ok && stat.Archived && !w.pair.trash {
 		err = archiver.Archive(ctx, stat.Name)
 	}
-	return w.settled(ctx, w.pair, stat.Name, err, did)
+	return w.recordOutcome(ctx, w.pair, stat.Name, err, did)
 }
 
-// settle brings a log that is there up to date.
-func (w *porter) settle(ctx context.Context, stat store.Stat, created bool) error {
-	did := deeds{created: created}
+// update brings a log that is there up to date.
+func (w *logCopier) update(ctx context.Context, stat store.Stat, created bool) error {
+	did := changesMade{created: created}
 	for try := 1; ; try++ {
-		done, err := w.approach(ctx, stat, &did)
+		done, err := w.updateOnce(ctx, stat, &did)
 		switch {
 		case done && err == nil:
 			return w.finish(ctx, stat, did)
 		case errors.Is(err, store.ErrNotExist): // removed meanwhile
 			return nil
 		case err != nil && !isMoved(err):
-			return w.settled(ctx, w.pair, stat.Name, err, did)
+			return w.recordOutcome(ctx, w.pair, stat.Name, err, did)
 		case try == maxTries:
 			err = cmp.Or(err, differs("it changes again and again"))
-			return w.settled(ctx, w.pair, stat.Name, err, did)
+			return w.recordOutcome(ctx, w.pair, stat.Name, err, did)
 		}
 	}
 }
 
-// approach compares a log with its copy and does what comes next. It is done if they were found
+// updateOnce compares a log with its copy and does what comes next. It is done if they were found
 // to be the same.
-func (w *porter) approach(ctx context.Context, stat store.Stat, did *deeds) (done bool, err error) {
+func (w *logCopier) updateOnce(ctx context.Context, stat store.Stat, did *changesMade) (done bool, err error) {
 	ours, err := w.pair.from.Open(ctx, stat.Name)
 	if err != nil {
 		return false, err
@@ -240,15 +240,15 @@ func (w *porter) approach(ctx context.Context, stat store.Stat, did *deeds) (don
 			return false, err
 		}
 		defer lines.close()
-		err = w.grow(ctx, lines, theirs, s.to)
+		err = w.appendRest(ctx, lines, theirs, s.to)
 		did.damaged += lines.damaged
 		return true, err
 	}
 	return true, nil
 }
 
-// standing is how far a log and its copy are the same.
-type standing struct {
+// comparison is how far a log and its copy are the same.
+type comparison struct {
 	same         int       // lines
 	from, to     store.Pos // where these end
 	behind       bool      // the copy has no more
@@ -258,7 +258,7 @@ type standing struct {
 }
 
 // compare reads a log and its copy side by side, with the blobs that their lines name.
-func (w *porter) compare(ctx context.Context, ours, theirs store.Log) (s standing, err error) {
+func (w *logCopier) compare(ctx context.Context, ours, theirs store.Log) (s comparison, err error) {
 	end, err := ours.End(ctx)
 	if err != nil {
 		return s, err
@@ -267,7 +267,7 @@ func (w *porter) compare(ctx context.Context, ours, theirs store.Log) (s standin
 	defer stop()
 	for line, err := range ours.Forward(ctx, 0) {
 		if err == nil && line.Pos < end {
-			err = whole(line)
+			err = checkWhole(line)
 		}
 		if err != nil {
 			return s, err
@@ -286,19 +286,19 @@ func (w *porter) compare(ctx context.Context, ours, theirs store.Log) (s standin
 			s.differ, s.ours, s.theirs = true, bytes.Clone(line.Data), bytes.Clone(other.Data)
 			return s, nil
 		}
-		if err := w.held.bring(ctx, line.Data); err != nil {
+		if err := w.blobs.copyNamed(ctx, line.Data); err != nil {
 			return s, err
 		}
-		w.tell(len(line.Data) + 1)
+		w.reportProgress(len(line.Data) + 1)
 		s.same, s.from, s.to = s.same+1, line.Next, other.Next
 	}
 	_, err, s.ahead = next()
 	return s, err
 }
 
-// whole returns an error for a line that cannot be copied because only its beginning can be
+// checkWhole returns an error for a line that cannot be copied because only its beginning can be
 // read.
-func whole(line store.Line) error {
+func checkWhole(line store.Line) error {
 	if !line.Cut {
 		return nil
 	}
@@ -311,7 +311,7 @@ func whole(line store.Line) error {
 // isRedacted reports whether a log and its copy differ because something was taken out of the
 // log. That leaves a mark in its header. In the trash there is none, but nothing else changes a
 // line there.
-func (w *porter) isRedacted(s standing) bool {
+func (w *logCopier) isRedacted(s comparison) bool {
 	if w.pair.trash || w.pair.removed {
 		return isSameEntry(s.ours, s.theirs)
 	}
@@ -326,7 +326,7 @@ func isSameEntry(a, b []byte) bool {
 }
 
 // replace gives the lines of a copy what those of the log say now.
-func (w *porter) replace(ctx context.Context, name string, ours store.Log) error {
+func (w *logCopier) replace(ctx context.Context, name string, ours store.Log) error {
 	part, err := w.part(ctx, name)
 	if err != nil {
 		return err
@@ -345,7 +345,7 @@ func (w *porter) replace(ctx context.Context, name string, ours store.Log) error
 		case bytes.Equal(now.Data, line):
 			return line, nil
 		case now.Cut:
-			return nil, whole(now)
+			return nil, checkWhole(now)
 		case !isSameEntry(now.Data, line):
 			return nil, differs("line %d is another entry", n)
 		}
@@ -354,7 +354,7 @@ func (w *porter) replace(ctx context.Context, name string, ours store.Log) error
 }
 
 // part returns the copy of a log as a part of the store.
-func (w *porter) part(ctx context.Context, name string) (store.Part, error) {
+func (w *logCopier) part(ctx context.Context, name string) (store.Part, error) {
 	parts := w.to.Parts()
 	if !w.pair.trash {
 		return store.Part{Kind: store.PartLog, Name: name, Place: parts.Where(store.PartLog, name)}, nil
@@ -409,14 +409,14 @@ func (r *reader) chunk() (c chunk, err error) {
 	for c.size < chunkSize {
 		line, err, more := r.next()
 		if err == nil {
-			err = whole(line)
+			err = checkWhole(line)
 		}
 		if err != nil || !more || line.Pos >= r.end {
 			return c, err
 		}
 		c.lines = append(c.lines, append(make([]byte, 0, len(line.Data)), line.Data...))
 		c.size += len(line.Data) + 1
-		r.copy.tell(len(line.Data) + 1)
+		r.copy.reportProgress(len(line.Data) + 1)
 		if isDamaged(line.Data) {
 			r.damaged++
 		}
@@ -431,8 +431,8 @@ func isDamaged(line []byte) bool {
 	return !whole && !rawjson.Blank(line)
 }
 
-// grow appends the rest of a log to its copy, which ends at a position.
-func (w *porter) grow(ctx context.Context, from *reader, to store.Log, at store.Pos) error {
+// appendRest appends the rest of a log to its copy, which ends at a position.
+func (w *logCopier) appendRest(ctx context.Context, from *reader, to store.Log, at store.Pos) error {
 	for {
 		c, err := from.chunk()
 		if err != nil {
@@ -453,11 +453,11 @@ func (w *porter) grow(ctx context.Context, from *reader, to store.Log, at store.
 	}
 	// If something was taken out of the log meanwhile, the copy has it.
 	_, err := from.log.End(ctx)
-	return absentIsFine(err)
+	return ignoreNotExist(err)
 }
 
 // readBack compares lines that were written with what is there, and returns where they end.
-func (w *porter) readBack(ctx context.Context, log store.Log, at store.Pos, c chunk) (store.Pos, error) {
+func (w *logCopier) readBack(ctx context.Context, log store.Log, at store.Pos, c chunk) (store.Pos, error) {
 	lines := c.lines
 	for line, err := range log.Forward(ctx, at) {
 		switch {
@@ -481,14 +481,14 @@ func (w *porter) readBack(ctx context.Context, log store.Log, at store.Pos, c ch
 }
 
 // admit brings the blobs that lines name, unless the lines have what was taken out of the store.
-func (w *porter) admit(ctx context.Context, lines [][]byte) error {
+func (w *logCopier) admit(ctx context.Context, lines [][]byte) error {
 	for _, line := range lines {
 		has, err := w.guard.Has(line)
 		if err == nil && has {
 			err = errRedactedThere
 		}
 		if err == nil {
-			err = w.held.bring(ctx, line)
+			err = w.blobs.copyNamed(ctx, line)
 		}
 		if err != nil {
 			return err

@@ -23,9 +23,9 @@ import (
 //   - A log that is there although its store knows of all removals came later than they, because
 //     it was restored or made again. It is copied.
 
-// carryRemovals does what removals say that are news to the store that is written to, copies the
+// copyRemovals does what removals say that are news to the store that is written to, copies the
 // trash, and then makes it know of them.
-func (c *copier) carryRemovals(ctx context.Context) (err error) {
+func (c *copier) copyRemovals(ctx context.Context) (err error) {
 	if c.removals.from, err = store.RemovalsOf(ctx, c.from); err != nil {
 		return err
 	}
@@ -45,7 +45,7 @@ func (c *copier) carryRemovals(ctx context.Context) (err error) {
 		}
 		removed, err := c.removeGone(ctx, trash, name, news[0])
 		if err != nil || removed {
-			if err := c.settled(ctx, pair{from: c.from, to: c.to}, name, err, deeds{removed: true}); err != nil {
+			if err := c.recordOutcome(ctx, pair{from: c.from, to: c.to}, name, err, changesMade{removed: true}); err != nil {
 				return err
 			}
 		}
@@ -74,16 +74,16 @@ func (c *copier) removeGone(ctx context.Context, trash store.Store, name, id str
 		return false, err
 	}
 	if _, err := c.to.Stat(ctx, name); err != nil {
-		return false, absentIsFine(err)
+		return false, ignoreNotExist(err)
 	}
-	held, err := c.hold(ctx)
+	held, err := c.holdBlobs(ctx)
 	if err != nil {
 		return false, err
 	}
 	defer held.release()
-	w := &porter{copier: c, held: held, pair: pair{from: trash, to: c.to, removed: true}}
+	w := &logCopier{copier: c, blobs: held, pair: pair{from: trash, to: c.to, removed: true}}
 	for try := 1; ; try++ {
-		end, err := w.approachGone(ctx, name, id)
+		end, err := w.compareRemoved(ctx, name, id)
 		if err == nil {
 			err = c.to.Trash().Take(ctx, id, end)
 		}
@@ -91,14 +91,14 @@ func (c *copier) removeGone(ctx context.Context, trash store.Store, name, id str
 		case err == nil:
 			return true, nil
 		case !isMoved(err) || try == maxTries:
-			return false, absentIsFine(err)
+			return false, ignoreNotExist(err)
 		}
 	}
 }
 
-// approachGone compares a log with what was removed, and returns where it ends. What was redacted
+// compareRemoved compares a log with what was removed, and returns where it ends. What was redacted
 // before the removal is redacted in it first: then the error is ErrReplaced.
-func (w *porter) approachGone(ctx context.Context, name, id string) (end store.Pos, err error) {
+func (w *logCopier) compareRemoved(ctx context.Context, name, id string) (end store.Pos, err error) {
 	theirs, err := w.to.Open(ctx, name)
 	if err != nil {
 		return 0, err
@@ -148,8 +148,8 @@ func endBefore(ctx context.Context, log store.Log, id string) (end store.Pos, er
 	return end, nil
 }
 
-// standing returns those of some sessions that need not stay away.
-func (c *copier) standing(ctx context.Context, names []string) (standing []string, err error) {
+// notRemoved returns those of some sessions that need not stay away.
+func (c *copier) notRemoved(ctx context.Context, names []string) (standing []string, err error) {
 	for _, name := range names {
 		_, err := c.to.Stat(ctx, name)
 		switch {
@@ -184,12 +184,12 @@ func (c *copier) copyTrash(ctx context.Context, trash store.Store) (err error) {
 }
 
 // throw puts a removed log into the trash.
-func (w *porter) throw(ctx context.Context, id string, ours store.Log) error {
+func (w *logCopier) throw(ctx context.Context, id string, ours store.Log) error {
 	n, size := 0, 0
 	err := w.to.Trash().Add(ctx, id, func(yield func([]byte, error) bool) {
 		for line, err := range ours.Forward(ctx, 0) {
 			if err == nil {
-				err = whole(line)
+				err = checkWhole(line)
 			}
 			if err == nil {
 				err = w.admit(ctx, [][]byte{line.Data})
@@ -215,7 +215,7 @@ func (w *porter) throw(ctx context.Context, id string, ours store.Log) error {
 
 // checkThrown reads back a removed log. What the trash had when it was opened may not include
 // it.
-func (w *porter) checkThrown(ctx context.Context, id string, ours store.Log) error {
+func (w *logCopier) checkThrown(ctx context.Context, id string, ours store.Log) error {
 	trash, err := w.to.Trash().Read()
 	if err != nil {
 		return err

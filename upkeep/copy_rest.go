@@ -7,35 +7,35 @@ import (
 	"github.com/coppice-dev/coppice/store"
 )
 
-// held is a hold on the blobs of the store that is written to, and which of them are known to be
+// heldBlobs is a hold on the blobs of the store that is written to, and which of them are known to be
 // as they should. Without the hold, that would not last.
-type held struct {
+type heldBlobs struct {
 	*copier
 	end   func()
 	known map[store.Ref]bool
 }
 
-func (c *copier) hold(ctx context.Context) (*held, error) {
+func (c *copier) holdBlobs(ctx context.Context) (*heldBlobs, error) {
 	end, err := c.to.Blobs().Hold(ctx)
-	return &held{c, end, make(map[store.Ref]bool)}, err
+	return &heldBlobs{c, end, make(map[store.Ref]bool)}, err
 }
 
-func (h *held) release() { h.end() }
+func (h *heldBlobs) release() { h.end() }
 
-// bring copies the blobs that a text names, if they are not there.
-func (h *held) bring(ctx context.Context, text []byte) (err error) {
+// copyNamed copies the blobs that a text names, if they are not there.
+func (h *heldBlobs) copyNamed(ctx context.Context, text []byte) (err error) {
 	store.EachRef(text, func(ref store.Ref) {
 		if err != nil || h.known[ref] {
 			return
 		}
-		if err = h.bringOne(ctx, ref); err == nil {
+		if err = h.copyBlob(ctx, ref); err == nil {
 			h.known[ref] = true
 		}
 	})
 	return err
 }
 
-func (h *held) bringOne(ctx context.Context, ref store.Ref) error {
+func (h *heldBlobs) copyBlob(ctx context.Context, ref store.Ref) error {
 	_, err := h.to.Blobs().Get(ctx, ref) // which checks the content
 	if err == nil || !errors.Is(err, store.ErrNotExist) && !errors.Is(err, store.ErrCorrupt) {
 		return err

@@ -120,10 +120,10 @@ func (b Budget) lower(upper int) int {
 	return int(float64(upper) * float64(b.CutTo) / 100)
 }
 
-// due returns what a category is guaranteed when SYSTEM takes system tokens: its share
+// guaranteed returns what a category is guaranteed when SYSTEM takes system tokens: its share
 // of the window or, if SYSTEM takes more than its own share, its part of what SYSTEM
 // leaves.
-func (b Budget) due(c Category, system int) int {
+func (b Budget) guaranteed(c Category, system int) int {
 	room := float64(b.Room())
 	share := b.Shares.Of(c)
 	whole := room

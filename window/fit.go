@@ -27,7 +27,7 @@ func (p *Planner) fit() {
 	if over == (excess{}) {
 		return
 	}
-	p.shedImages(over)
+	p.dropImages(over)
 	p.shortenLarge(over)
 	p.cutCategories(over)
 	p.cutTotal(over)
@@ -61,14 +61,14 @@ func (p *Planner) overCeiling() bool {
 	return p.used[Context] > ceilings[Context] || p.used[Dialog] > ceilings[Dialog] || p.used[SystemOutput] > ceilings[SystemOutput]
 }
 
-// above reports whether what was exceeded is still more than some limits.
-func (p *Planner) above(over excess, tokens, bytes int) bool {
+// stillExceeds reports whether what was exceeded is still more than some limits.
+func (p *Planner) stillExceeds(over excess, tokens, bytes int) bool {
 	return over.tokens && p.total.Tokens > tokens || over.bytes && p.total.Bytes > bytes
 }
 
-// shedImages makes room in a request with too many bytes by turning images into
+// dropImages makes room in a request with too many bytes by turning images into
 // placeholders, oldest first. The newest group keeps its own as long as possible.
-func (p *Planner) shedImages(over excess) {
+func (p *Planner) dropImages(over excess) {
 	if !over.bytes {
 		return
 	}
@@ -122,22 +122,22 @@ func (p *Planner) cutTotal(over excess) {
 	for _, c := range trimOrder {
 		keep := math.MaxInt
 		if over.tokens {
-			keep = p.budget.due(c, p.used[System])
+			keep = p.budget.guaranteed(c, p.used[System])
 			if c != Context {
 				keep = p.budget.lower(keep)
 			}
 		}
 		dropped := false
-		for p.above(over, tokens, bytes) && (p.mayGive(c, keep) || p.above(excess{bytes: over.bytes}, 0, bytes)) {
+		for p.stillExceeds(over, tokens, bytes) && (p.mayGive(c, keep) || p.stillExceeds(excess{bytes: over.bytes}, 0, bytes)) {
 			of := p.oldest(c, p.tail())
-			if of == none || !p.full() && p.overshoots(of, p.total.Tokens-tokens) {
+			if of == none || !p.isFull() && p.overshoots(of, p.total.Tokens-tokens) {
 				break
 			}
 			p.makeRoom(of, why)
 			dropped = true
 		}
 		if c == Dialog && dropped && over.tokens {
-			p.settle(keep / 4)
+			p.cutToNextPrompt(keep / 4)
 		}
 	}
 }
@@ -156,8 +156,8 @@ func (p *Planner) makeRoom(of int32, why string) {
 	p.drop(of, why)
 }
 
-// full reports whether there is more than fits the window or the request.
-func (p *Planner) full() bool {
+// isFull reports whether there is more than fits the window or the request.
+func (p *Planner) isFull() bool {
 	return p.total.Tokens > p.budget.Room() || p.total.Bytes > p.budget.byteRoom()
 }
 
@@ -170,9 +170,9 @@ func (p *Planner) tail() int {
 	return max(0, p.budget.Room()-p.used[System]) / tailPart
 }
 
-// settle moves a cut of the dialogue on to the user's next message, if that is near: an
+// cutToNextPrompt moves a cut of the dialogue on to the user's next message, if that is near: an
 // answer without its question is of little use.
-func (p *Planner) settle(most int) {
+func (p *Planner) cutToNextPrompt(most int) {
 	for most > 0 {
 		of := p.oldest(Dialog, p.tail())
 		if of == none || p.groups[of].byUser || of > p.prompt && p.prompt != none {
@@ -246,7 +246,7 @@ func (p *Planner) cutBeyondShares() {
 	over := p.exceeded()
 	why := p.whyFull(over)
 	for _, c := range trimOrder {
-		for p.above(over, p.budget.Room(), p.budget.byteRoom()) {
+		for p.stillExceeds(over, p.budget.Room(), p.budget.byteRoom()) {
 			of := p.oldest(c, 0)
 			if of == none {
 				break

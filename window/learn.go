@@ -18,7 +18,7 @@ type learning struct {
 
 	mu                sync.RWMutex // guards what follows
 	reported, counted float64      // sums in which old reports fade
-	heard             map[string]struct{}
+	seen              map[string]struct{}
 }
 
 // The effect of a single report is limited, because reports include what we cannot see
@@ -36,7 +36,7 @@ const (
 
 // newLearning returns a counter that corrects another one.
 func newLearning(base Counter) *learning {
-	return &learning{base: base, reported: priorTokens, counted: priorTokens, heard: make(map[string]struct{})}
+	return &learning{base: base, reported: priorTokens, counted: priorTokens, seen: make(map[string]struct{})}
 }
 
 // Name returns the name of the counter that is corrected.
@@ -90,12 +90,12 @@ func (l *learning) isNew(id string) bool {
 	if id == "" {
 		return true
 	}
-	if _, ok := l.heard[id]; ok {
+	if _, ok := l.seen[id]; ok {
 		return false
 	}
-	if len(l.heard) >= maxHeard {
-		clear(l.heard)
+	if len(l.seen) >= maxHeard {
+		clear(l.seen)
 	}
-	l.heard[id] = struct{}{}
+	l.seen[id] = struct{}{}
 	return true
 }

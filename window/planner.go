@@ -60,7 +60,7 @@ func Fill(c *session.Context, o Options) (*View, error) {
 		return nil, err
 	}
 	p.atOnce, p.budget.CutTo = true, 100
-	p.take(c)
+	p.setContext(c)
 	p.fit()
 	if v, err := p.View(); err == nil {
 		return v, nil
@@ -160,12 +160,12 @@ func (p *Planner) Update(c *session.Context) (*View, error) {
 	if c == nil {
 		return nil, errNoContext
 	}
-	p.take(c)
+	p.setContext(c)
 	return p.View()
 }
 
-// take sets the planner's conversation to a context.
-func (p *Planner) take(c *session.Context) {
+// setContext sets the planner's conversation to a context.
+func (p *Planner) setContext(c *session.Context) {
 	provider, model := p.options.Provider, p.options.Model
 	if provider == "" && model == "" {
 		provider, model = c.Provider, c.Model
@@ -174,7 +174,7 @@ func (p *Planner) take(c *session.Context) {
 		p.begin(provider, model)
 	}
 	p.edited = c.Edited
-	p.grow(len(c.Entries) - len(p.items))
+	p.reserve(len(c.Entries) - len(p.items))
 	if len(p.items) > 0 {
 		p.Add(c.Entries[len(p.items):]...)
 	} else {
@@ -201,8 +201,8 @@ func (p *Planner) beginsLike(c *session.Context) bool {
 	return c.Fingerprints[n-1] == p.fingerprint && c.Compaction == p.compaction
 }
 
-// grow makes room for entries.
-func (p *Planner) grow(n int) {
+// reserve makes room for entries.
+func (p *Planner) reserve(n int) {
 	p.costs, p.owner = slices.Grow(p.costs, n), slices.Grow(p.owner, n)
 	p.items, p.groups = slices.Grow(p.items, n), slices.Grow(p.groups, n)
 	p.expected = len(p.items) + n
@@ -221,7 +221,7 @@ func (p *Planner) add(e *session.Entry) {
 	p.updated = none
 	at := int32(len(p.items))
 	it := item{category: CategoryOf(e), next: none, at: int32(len(p.entries) - 1)}
-	p.learn(e)
+	p.learnFrom(e)
 	n := countEntry(p.counter, p.whose, e)
 	it.cost = n.Cost
 	p.asked.known += n.known
@@ -233,7 +233,7 @@ func (p *Planner) add(e *session.Entry) {
 	p.owner = append(p.owner, at)
 	p.items = append(p.items, it)
 
-	of := p.place(at, e, p.joined(e))
+	of := p.addToGroup(at, e, p.joined(e))
 	p.added += it.cost.Tokens
 	p.total.add(it.cost)
 	p.used[it.category] += it.cost.Tokens
@@ -245,7 +245,7 @@ func (p *Planner) add(e *session.Entry) {
 	}
 	if p.groups[of].class != System && p.newest != of {
 		p.newest = of
-		p.bringBack()
+		p.restorePrompt()
 	}
 	p.addImages(at)
 	p.noteLarge(p.newest)
@@ -254,8 +254,8 @@ func (p *Planner) add(e *session.Entry) {
 	}
 }
 
-// place puts an item into the group that it joins, or into a new one.
-func (p *Planner) place(at int32, e *session.Entry, joined []int32) int32 {
+// addToGroup puts an item into the group that it joins, or into a new one.
+func (p *Planner) addToGroup(at int32, e *session.Entry, joined []int32) int32 {
 	it := &p.items[at]
 	if len(joined) == 0 {
 		it.group = int32(len(p.groups))

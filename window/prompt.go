@@ -9,7 +9,7 @@ import (
 // it was asked, and in a long turn of an agent the prompt is the oldest entry. The
 // previous prompt goes back into its queue, in order of age.
 func (p *Planner) begins(of int32) {
-	p.bringBack()
+	p.restorePrompt()
 	if before := p.prompt; before != none && !p.groups[before].gone {
 		queue := p.queues[Dialog]
 		at, _ := slices.BinarySearch(queue, before)
@@ -33,7 +33,7 @@ func (p *Planner) shortenPrompt() {
 }
 
 // dropPrompt leaves out the prompt of the newest turn because the newest group needs
-// all the room. It comes back with the next group: see bringBack.
+// all the room. It comes back with the next group: see restorePrompt.
 func (p *Planner) dropPrompt() {
 	over := p.exceeded()
 	if p.prompt == none || p.prompt == p.newest || p.groups[p.prompt].gone || !over.tokens && !over.bytes {
@@ -45,9 +45,9 @@ func (p *Planner) dropPrompt() {
 	p.away, p.omissions = p.omissions, settled
 }
 
-// bringBack restores the prompt that dropPrompt has left out. The group that needed its
+// restorePrompt restores the prompt that dropPrompt has left out. The group that needed its
 // room is no longer the newest, and can go first.
-func (p *Planner) bringBack() {
+func (p *Planner) restorePrompt() {
 	if p.away == nil {
 		return
 	}

@@ -57,7 +57,7 @@ func (p *Planner) needed(over excess, class Category) int {
 // category's share or, if shares are not ceilings, a quarter of the room if that is
 // more.
 func (p *Planner) limit(class Category) int {
-	share := p.budget.due(class, p.used[System])
+	share := p.budget.guaranteed(class, p.used[System])
 	if p.budget.Strict {
 		return share
 	}
@@ -75,7 +75,7 @@ func (p *Planner) shortenNewest() {
 	if over.tokens {
 		p.shortenAgain(p.total.Tokens-p.budget.Room(), tokensOf, why)
 	}
-	above := func() bool { return p.above(over, p.budget.Room(), p.budget.byteRoom()) }
+	above := func() bool { return p.stillExceeds(over, p.budget.Room(), p.budget.byteRoom()) }
 	for above() {
 		at := p.oldestImages()
 		if at == none || p.groupOf(at) != p.newest && p.groupOf(at) != p.prompt {

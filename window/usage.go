@@ -19,12 +19,12 @@ type lastUsage struct {
 // counter, and those of texts as the counter counts them before it learns.
 type tokensAsked struct{ known, text int }
 
-// learn tells the counter what a response's usage says about the entries since the
+// learnFrom tells the counter what a response's usage says about the entries since the
 // previous response: how much the request has grown. Taking the difference cancels what
 // is in every request but not among the entries, such as the schemas of tools. Only
 // texts that the counter counted are compared: what was recorded or reported needs no
 // correction, and would distort it.
-func (p *Planner) learn(e *session.Entry) {
+func (p *Planner) learnFrom(e *session.Entry) {
 	learning, ok := p.counter.(*learning)
 	m := e.Message
 	if !ok || m == nil || m.Usage == nil || m.Role != session.RoleAssistant ||

@@ -14,7 +14,7 @@ func (p *Planner) View() (*View, error) {
 	if err := p.overflow(); err != nil {
 		return nil, err
 	}
-	if err := p.gutted(); err != nil {
+	if err := p.checkGutted(); err != nil {
 		return nil, err
 	}
 	if p.dirty {
@@ -60,9 +60,9 @@ func (p *Planner) overflow() error {
 	return err
 }
 
-// gutted returns an error if next to nothing is left of what the user said last: a model
+// checkGutted returns an error if next to nothing is left of what the user said last: a model
 // must not answer a question that it was not sent.
-func (p *Planner) gutted() error {
+func (p *Planner) checkGutted() error {
 	if p.newest == none || !p.groups[p.newest].byUser {
 		return nil
 	}
@@ -143,7 +143,7 @@ func (p *Planner) report() Report {
 			LeftOutEntries: p.goneCount[c], LeftOutTokens: p.gone[c],
 		}
 		if !p.budget.Strict && p.budget.Tokens > 0 {
-			part.Share = p.budget.due(c, p.used[System])
+			part.Share = p.budget.guaranteed(c, p.used[System])
 		}
 		r.Categories = append(r.Categories, part)
 	}

@@ -22,11 +22,11 @@ var postgres = home.StoreKind{
 		}
 		return st, nil
 	},
-	Room:    roomIn,
+	Room:    openRoom,
 	Migrate: migrate,
 }
 
-func roomIn(ctx context.Context, st store.Store) (room.Room, error) {
+func openRoom(ctx context.Context, st store.Store) (room.Room, error) {
 	db, ok := store.As[*storepostgres.Store](st)
 	if !ok {
 		return nil, nil

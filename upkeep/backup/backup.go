@@ -20,7 +20,7 @@
 // Copying, in package upkeep, is different: it merges two stores, of any kind, entry by entry, and
 // leaves both in use. A backup is the bytes of one, damage and all.
 //
-// A store is read while others write to it, without a lock: see taker.
+// A store is read while others write to it, without a lock: see copier.
 package backup
 
 import (
@@ -115,7 +115,7 @@ func Make(ctx context.Context, of store.Store, r Request) (result *Result, err e
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, to.close()) }()
-	t := &taker{store: st, to: to, have: make(map[string]taken), progress: r.Progress}
+	t := &copier{store: st, to: to, have: make(map[string]copiedFile), progress: r.Progress}
 	if err := t.run(ctx); err != nil {
 		return nil, err
 	}

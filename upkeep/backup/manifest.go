@@ -31,8 +31,8 @@ type manifest struct {
 	files   []entry // sorted by path
 }
 
-// head is the first line of a manifest.
-type head struct {
+// header is the first line of a manifest.
+type header struct {
 	Version int       `json:"coppice_backup"`
 	Created time.Time `json:"created"`
 }
@@ -45,9 +45,9 @@ type entry struct {
 	Modified time.Time `json:"modified"`
 }
 
-// foot is the last line. Without it, a manifest that was cut off would look like one
+// footer is the last line. Without it, a manifest that was cut off would look like one
 // of a smaller home.
-type foot struct {
+type footer struct {
 	Files  int    `json:"files"`
 	SHA256 string `json:"sha256"` // of all bytes before this line
 }
@@ -56,7 +56,7 @@ func (m *manifest) write(w io.Writer) error {
 	sum := sha256.New()
 	lines := json.NewEncoder(io.MultiWriter(w, sum))
 	lines.SetEscapeHTML(false)
-	if err := lines.Encode(head{version, m.created}); err != nil {
+	if err := lines.Encode(header{version, m.created}); err != nil {
 		return err
 	}
 	for i := range m.files {
@@ -64,7 +64,7 @@ func (m *manifest) write(w io.Writer) error {
 			return err
 		}
 	}
-	return json.NewEncoder(w).Encode(foot{len(m.files), hex.EncodeToString(sum.Sum(nil))})
+	return json.NewEncoder(w).Encode(footer{len(m.files), hex.EncodeToString(sum.Sum(nil))})
 }
 
 // errManifest says that a manifest cannot be trusted.
@@ -81,7 +81,7 @@ func readManifest(backup string, r io.Reader) (*manifest, error) {
 	m := &manifest{}
 	for line := range bytes.Lines(data) {
 		var e entry
-		if json.Unmarshal(line, &e) == nil && e.makesSense() {
+		if json.Unmarshal(line, &e) == nil && e.isValid() {
 			m.files = append(m.files, e)
 		} else if err := m.readHead(backup, line); err != nil {
 			return nil, err
@@ -89,7 +89,7 @@ func readManifest(backup string, r io.Reader) (*manifest, error) {
 	}
 	m.sort()
 	end := bytes.LastIndexByte(bytes.TrimSuffix(data, []byte("\n")), '\n') + 1
-	var last foot
+	var last footer
 	sum := sha256.Sum256(data[:end])
 	if json.Unmarshal(data[end:], &last) == nil && last.SHA256 == hex.EncodeToString(sum[:]) && last.Files == len(m.files) && !m.created.IsZero() {
 		return m, nil
@@ -100,7 +100,7 @@ func readManifest(backup string, r io.Reader) (*manifest, error) {
 
 // readHead reads the first line, and ignores any other.
 func (m *manifest) readHead(backup string, line []byte) error {
-	var first head
+	var first header
 	switch {
 	case json.Unmarshal(line, &first) != nil:
 	case first.Version > version:
@@ -114,7 +114,7 @@ func (m *manifest) readHead(backup string, line []byte) error {
 	return nil
 }
 
-func (e *entry) makesSense() bool {
+func (e *entry) isValid() bool {
 	_, kept := file.IsKept(e.Path)
 	_, sum := store.Ref("sha256:" + e.SHA256).Hex()
 	return kept && sum && e.Size >= 0

@@ -118,7 +118,7 @@ func Verify(ctx context.Context, r VerifyRequest) (*Contents, error) {
 		return nil, err
 	}
 	if _, err := src.list(); err == nil {
-		v.blameHome(texts)
+		v.noteFaultsOfHome(texts)
 	}
 	return &v.Contents, nil
 }
@@ -168,9 +168,9 @@ func textOf(below string, r io.Reader, guard *clean.Guard) *text {
 	return t
 }
 
-// blameHome notes what was wrong before the backup was made: in files that are as they
+// noteFaultsOfHome notes what was wrong before the backup was made: in files that are as they
 // were then, lines that cannot be read, and names of blobs that are not there.
-func (v *reading) blameHome(texts map[string]*text) {
+func (v *reading) noteFaultsOfHome(texts map[string]*text) {
 	for _, d := range v.Damaged {
 		delete(texts, d.Path)
 	}

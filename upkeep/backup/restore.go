@@ -47,7 +47,7 @@ func Restore(ctx context.Context, r RestoreRequest) (*Contents, error) {
 		return nil, errors.Join(err, src.close())
 	}
 	parent := filepath.Dir(dir)
-	n := &newHome{fs: r.FS, dirs: make(map[string]bool), sizes: make(map[string]int64), later: newLater(), dir: filepath.Join(parent, "."+filepath.Base(dir)+".restore-"+rand.Text()[:10])}
+	n := &newHome{fs: r.FS, dirs: make(map[string]bool), sizes: make(map[string]int64), later: newBackground(), dir: filepath.Join(parent, "."+filepath.Base(dir)+".restore-"+rand.Text()[:10])}
 	c, err := n.fill(ctx, src, r)
 	if waitErr := n.later.wait(); err == nil {
 		err = waitErr // otherwise there is an earlier error, or it no longer matters
@@ -85,7 +85,7 @@ type newHome struct {
 	// sizes are those of the files that were written.
 	sizes map[string]int64
 	// later makes the files durable.
-	later *later
+	later *background
 }
 
 func (n *newHome) fill(ctx context.Context, src source, r RestoreRequest) (*Contents, error) {

@@ -95,7 +95,7 @@ func openTar(fsys vfs.FS, path string) (*tarSource, error) {
 		t.m, t.err = readManifest(path, t.archive)
 	default:
 		t.err = errMissing
-		t.is(h)
+		t.setNext(h)
 	}
 	return t, nil
 }
@@ -126,7 +126,7 @@ func (t *tarSource) open(e *entry) (io.Reader, error) {
 // advance goes to the next file. One that nobody opened is in no list.
 func (t *tarSource) advance() {
 	if t.next != "" {
-		t.spurn(homePrefix+t.next, "it is not in the list of files")
+		t.reject(homePrefix+t.next, "it is not in the list of files")
 		t.next = ""
 	}
 	h, err := t.archive.Next()
@@ -136,25 +136,25 @@ func (t *tarSource) advance() {
 		}
 	}
 	if t.ended = err; err == nil {
-		t.is(h)
+		t.setNext(h)
 	}
 }
 
-// is notes which file comes next.
-func (t *tarSource) is(h *tar.Header) {
+// setNext notes which file comes next.
+func (t *tarSource) setNext(h *tar.Header) {
 	below, inHome := strings.CutPrefix(h.Name, homePrefix)
 	switch {
 	case h.Typeflag == tar.TypeDir:
 	case h.Typeflag != tar.TypeReg:
-		t.spurn(h.Name, "it is not a regular file")
+		t.reject(h.Name, "it is not a regular file")
 	case !inHome || below == "":
-		t.spurn(h.Name, "a backup has no such file")
+		t.reject(h.Name, "a backup has no such file")
 	default:
 		t.next = below
 	}
 }
 
-func (t *tarSource) spurn(name, why string) {
+func (t *tarSource) reject(name, why string) {
 	t.extra = append(t.extra, Fault{Path: fmt.Sprintf("%.200q", name), Why: why, Lost: true})
 }
 

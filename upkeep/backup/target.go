@@ -30,25 +30,25 @@ const (
 // target is a directory that a home is copied into. It is the backup, or what is packed into
 // one and then deleted.
 type target struct {
-	fs      vfs.FS
-	dir     string
-	archive string // the file that the directory is packed into, or ""
-	lock    vfs.File
-	old     *manifest         // what can be read of the one that is there
-	had     bool              // there is a backup
-	doubted bool              // its manifest cannot be trusted, or is lost
-	logs    map[string]*entry // the files of the older backup that have a log, plain or archived
-	blobs   map[string]entry  // and those that have a blob
-	shelves map[string]bool
-	later   *later
-	count   int              // of puts, for names
-	have    map[string]int64 // the sizes of the objects that are whole, or will be soon
-	rotten  map[string]bool  // the objects that were not what their names say
-	done    bool             // the new manifest is in place
+	fs         vfs.FS
+	dir        string
+	archive    string // the file that the directory is packed into, or ""
+	lock       vfs.File
+	old        *manifest         // what can be read of the one that is there
+	had        bool              // there is a backup
+	doubted    bool              // its manifest cannot be trusted, or is lost
+	logs       map[string]*entry // the files of the older backup that have a log, plain or archived
+	blobs      map[string]entry  // and those that have a blob
+	objectDirs map[string]bool
+	later      *background
+	count      int              // of puts, for names
+	have       map[string]int64 // the sizes of the objects that are whole, or will be soon
+	rotten     map[string]bool  // the objects that were not what their names say
+	done       bool             // the new manifest is in place
 }
 
 func openTarget(fsys vfs.FS, path string, packed bool) (*target, error) {
-	t := &target{fs: fsys, dir: path, shelves: make(map[string]bool), later: newLater(), have: make(map[string]int64), rotten: make(map[string]bool)}
+	t := &target{fs: fsys, dir: path, objectDirs: make(map[string]bool), later: newBackground(), have: make(map[string]int64), rotten: make(map[string]bool)}
 	if packed {
 		t.archive, t.dir = path, filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".incoming")
 	}
@@ -127,7 +127,7 @@ func (t *target) openOld() (source, error) {
 	return openDir(t.fs, t.dir)
 }
 
-func (t *target) shelf(sum string) string { return filepath.Join(t.dir, objectsName, sum[:2]) }
+func (t *target) objectDir(sum string) string { return filepath.Join(t.dir, objectsName, sum[:2]) }
 
 func objectPath(dir, sum string) string { return filepath.Join(dir, objectsName, sum[:2], sum) }
 
@@ -142,7 +142,7 @@ func (t *target) has(ctx context.Context, sum string) (int64, bool) {
 	size, ok := t.whole(ctx, sum)
 	if ok {
 		// A process that was killed may have made it and not made its name durable.
-		t.shelves[t.shelf(sum)], t.have[sum] = true, size
+		t.objectDirs[t.objectDir(sum)], t.have[sum] = true, size
 	}
 	return size, ok
 }
@@ -181,11 +181,11 @@ func (t *target) put(c *content) error {
 	if err := c.copyTo(f); err != nil {
 		return errors.Join(err, f.Close(), t.fs.Remove(incoming))
 	}
-	shelf, object := t.shelf(c.sum), objectPath(t.dir, c.sum)
+	shelf, object := t.objectDir(c.sum), objectPath(t.dir, c.sum)
 	if err := t.fs.MkdirAll(shelf, dirPerm); err != nil {
 		return errors.Join(err, f.Close())
 	}
-	t.shelves[shelf], t.have[c.sum] = true, c.size
+	t.objectDirs[shelf], t.have[c.sum] = true, c.size
 	return t.later.do(func() error {
 		var err error
 		if t.archive == "" {
@@ -263,7 +263,7 @@ func (t *target) publish(ctx context.Context, m *manifest, progress func(done, t
 	path, write := filepath.Join(t.dir, manifestName), m.write
 	if t.archive != "" {
 		path, write = t.archive, func(w io.Writer) error { return t.pack(ctx, m, progress, w) }
-	} else if err := t.syncShelves(); err != nil {
+	} else if err := t.syncObjectDirs(); err != nil {
 		return err
 	}
 	err := vfs.Replace(t.fs, path, vfs.Replacement{Temp: filepath.Join(t.dir, incomingName, "whole")}, write)
@@ -277,8 +277,8 @@ func (t *target) publish(ctx context.Context, m *manifest, progress func(done, t
 	return t.sweep()
 }
 
-func (t *target) syncShelves() error {
-	for shelf := range t.shelves {
+func (t *target) syncObjectDirs() error {
+	for shelf := range t.objectDirs {
 		if err := t.fs.SyncDir(shelf); err != nil {
 			return err
 		}
@@ -316,7 +316,7 @@ func (t *target) close() error {
 	_ = t.later.wait()
 	err := removeAll(t.fs, filepath.Join(t.dir, incomingName))
 	if t.archive != "" {
-		return t.vanish(err)
+		return t.removeDir(err)
 	}
 	if !t.done && !t.doubted { // otherwise it is not known what the older backup needs
 		_ = t.sweep()
@@ -324,9 +324,9 @@ func (t *target) close() error {
 	return t.lock.Close()
 }
 
-// vanish deletes the directory. The lock goes last, so that nobody else works in it before. What
+// removeDir deletes the directory. The lock goes last, so that nobody else works in it before. What
 // cannot be deleted is named, because it has the home in the clear.
-func (t *target) vanish(left error) error {
+func (t *target) removeDir(left error) error {
 	left = cmp.Or(left, removeAll(t.fs, filepath.Join(t.dir, objectsName)))
 	if left != nil {
 		left = &store.Error{

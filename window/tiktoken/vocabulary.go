@@ -63,15 +63,15 @@ func read(name string, split func(string) int) (*vocabulary, error) {
 	return v, nil
 }
 
-// place returns where the search for a token starts, and the bits of the hash that its
+// slotOf returns where the search for a token starts, and the bits of the hash that its
 // slot holds.
-func (v *vocabulary) place(token string) (at, tag uint32) {
+func (v *vocabulary) slotOf(token string) (at, tag uint32) {
 	hash := maphash.String(v.seed, token)
 	return uint32(hash) & uint32(len(v.slots)-1), uint32(hash>>32) &^ (1<<idBits - 1)
 }
 
 func (v *vocabulary) add(id uint32) {
-	at, tag := v.place(v.token(id))
+	at, tag := v.slotOf(v.token(id))
 	for v.slots[at] != 0 {
 		at = (at + 1) & uint32(len(v.slots)-1)
 	}
@@ -80,7 +80,7 @@ func (v *vocabulary) add(id uint32) {
 
 // id returns the id of a token, and whether the text is one.
 func (v *vocabulary) id(text string) (uint32, bool) {
-	at, tag := v.place(text)
+	at, tag := v.slotOf(text)
 	for v.slots[at] != 0 {
 		if slot := v.slots[at] ^ tag; slot < 1<<idBits && v.token(slot-1) == text {
 			return slot - 1, true

@@ -20,7 +20,7 @@ import (
 	"github.com/coppice-dev/coppice/store/vfs"
 )
 
-// taker reads a store while others write to it. It takes no lock, so that no writer
+// copier reads a store while others write to it. It takes no lock, so that no writer
 // waits for a backup, and a read-only home can be backed up.
 //
 // A single file is no problem: it is read through one handle, and files are only
@@ -40,10 +40,10 @@ import (
 // can be read. Then that version stays, and the damaged file goes into the quarantine of the
 // backup, because it may have lines that came later. A log that grew by a damaged line is better
 // than what it was, and so is one whose end is torn because it is being written to.
-type taker struct {
+type copier struct {
 	store    *file.Store
 	to       *target
-	have     map[string]taken // by path below the store
+	have     map[string]copiedFile // by path below the store
 	copied   int
 	written  int64
 	progress func(done, total int64)
@@ -53,8 +53,8 @@ type taker struct {
 	doubt    error  // what is wrong with it, if that decided anything
 }
 
-// taken is a file that is in the backup.
-type taken struct {
+// copiedFile is a file that is in the backup.
+type copiedFile struct {
 	entry
 	room  file.Area
 	file  vfs.FileID
@@ -64,7 +64,7 @@ type taken struct {
 	gone  bool  // it vanished before it was read
 	err   error // why it could not be read
 	// older is the file of the older backup that is better, and worse says what is wrong with
-	// this one: see better. names are the blobs that older refers to.
+	// this one: see preferOlder. names are the blobs that older refers to.
 	older *entry
 	worse string
 	names map[store.Ref]bool
@@ -76,7 +76,7 @@ const (
 	redactionWait = 10 * time.Second
 )
 
-func (t *taker) run(ctx context.Context) error {
+func (t *copier) run(ctx context.Context) error {
 	for k, err := range t.store.Keep(ctx) {
 		if err != nil && k.Below == "" {
 			return err
@@ -106,7 +106,7 @@ func (t *taker) run(ctx context.Context) error {
 	}
 }
 
-func (t *taker) awaitRedaction(ctx context.Context) error {
+func (t *copier) awaitRedaction(ctx context.Context) error {
 	for end := time.Now().Add(redactionWait); ; {
 		unfinished, err := clean.Unfinished(ctx, t.store)
 		if err != nil || !unfinished {
@@ -128,7 +128,7 @@ func (t *taker) awaitRedaction(ctx context.Context) error {
 
 // round lists the store and reads what has changed. moved means that a file that was
 // read has left its place or has been replaced; added, that something new was read.
-func (t *taker) round(ctx context.Context, takeNew bool) (moved, added bool, err error) {
+func (t *copier) round(ctx context.Context, takeNew bool) (moved, added bool, err error) {
 	seen := make(map[string]bool)
 	for k, err := range t.store.Keep(ctx) {
 		if err != nil && k.Below == "" {
@@ -142,13 +142,13 @@ func (t *taker) round(ctx context.Context, takeNew bool) (moved, added bool, err
 		case !known && !takeNew && k.Room != file.AreaBlob:
 			continue // a blob may be named by a log that was just read
 		}
-		now, err := t.take(ctx, k, err)
+		now, err := t.copyFile(ctx, k, err)
 		if err != nil {
 			return false, false, err
 		}
 		if k.Kind == store.PartNote && k.Name == store.RedactedNote {
 			t.list = k.Below
-			moved = t.doubtOlder() || moved
+			moved = t.rereadOlder() || moved
 		}
 		// A note cannot have come from another place.
 		moved = moved || known && k.Room != file.AreaNote || now.stale
@@ -163,9 +163,9 @@ func (t *taker) round(ctx context.Context, takeNew bool) (moved, added bool, err
 	return moved, added, nil
 }
 
-// doubtOlder has the logs read again of which the older version is kept, and reports whether there
+// rereadOlder has the logs read again of which the older version is kept, and reports whether there
 // are any: something was redacted, which may be in that.
-func (t *taker) doubtOlder() (any bool) {
+func (t *copier) rereadOlder() (any bool) {
 	for below, was := range t.have {
 		if was.older != nil {
 			was.stale, any = true, true
@@ -176,7 +176,7 @@ func (t *taker) doubtOlder() (any bool) {
 }
 
 // isStill reports whether a file is what was read, with more lines at most.
-func (t *taker) isStill(k file.Kept, was taken) bool {
+func (t *copier) isStill(k file.Kept, was copiedFile) bool {
 	if was.err != nil {
 		return true // reading it again would not help
 	}
@@ -190,8 +190,8 @@ func (t *taker) isStill(k file.Kept, was taken) bool {
 	return was.room == file.AreaLog && now.Size > was.seen && !was.torn
 }
 
-// take reads a file into the backup, or notes why it could not be read.
-func (t *taker) take(ctx context.Context, k file.Kept, err error) (now taken, _ error) {
+// copyFile reads a file into the backup, or notes why it could not be read.
+func (t *copier) copyFile(ctx context.Context, k file.Kept, err error) (now copiedFile, _ error) {
 	if err != nil {
 		err = &readError{err}
 	} else {
@@ -215,20 +215,20 @@ func (t *taker) take(ctx context.Context, k file.Kept, err error) (now taken, _ 
 	return now, nil
 }
 
-func (t *taker) read(ctx context.Context, k file.Kept) (taken, error) {
+func (t *copier) read(ctx context.Context, k file.Kept) (copiedFile, error) {
 	f, err := t.store.OpenKept(k)
 	if errors.Is(err, store.ErrNotExist) {
-		return taken{}, err
+		return copiedFile{}, err
 	}
 	if err != nil {
-		return taken{}, &readError{err}
+		return copiedFile{}, &readError{err}
 	}
 	defer f.Close()
 	stat, err := f.Stat()
 	if err != nil {
-		return taken{}, &readError{err}
+		return copiedFile{}, &readError{err}
 	}
-	now := taken{
+	now := copiedFile{
 		entry: entry{Path: k.Below, Size: stat.Size, Modified: k.Modified},
 		file:  stat.File,
 		seen:  stat.Size,
@@ -243,14 +243,14 @@ func (t *taker) read(ctx context.Context, k file.Kept) (taken, error) {
 	}
 	content := &content{ctx: ctx, file: f, size: stat.Size, path: k.Place}
 	if err := t.put(k, content, &now); err != nil {
-		return taken{}, err
+		return copiedFile{}, err
 	}
 	now.torn = content.torn
 	return now, nil
 }
 
 // put writes a file into the backup, unless its content is there.
-func (t *taker) put(k file.Kept, content *content, now *taken) error {
+func (t *copier) put(k file.Kept, content *content, now *copiedFile) error {
 	sum, err := content.hash()
 	if errors.Is(err, io.ErrUnexpectedEOF) { // a torn end was cut off, or the file is being edited
 		now.stale, now.SHA256 = true, sum
@@ -259,7 +259,7 @@ func (t *taker) put(k file.Kept, content *content, now *taken) error {
 	if err != nil {
 		return err
 	}
-	if err := t.better(k, content, sum, now); err != nil {
+	if err := t.preferOlder(k, content, sum, now); err != nil {
 		return err
 	}
 	if _, ok := t.to.has(content.ctx, sum); ok {
@@ -278,10 +278,10 @@ func (t *taker) put(k file.Kept, content *content, now *taken) error {
 	return err
 }
 
-// better notes the version of a log that the older backup has, if the one that was just read is
+// preferOlder notes the version of a log that the older backup has, if the one that was just read is
 // damaged and less of it can be read, and why. A version that may have something that was redacted
 // since is never kept.
-func (t *taker) better(k file.Kept, c *content, sum string, now *taken) error {
+func (t *copier) preferOlder(k file.Kept, c *content, sum string, now *copiedFile) error {
 	older := t.to.logs[file.KeptLog(k.Below)]
 	if older == nil || older.SHA256 == sum {
 		return nil
@@ -319,7 +319,7 @@ func (t *taker) better(k file.Kept, c *content, sum string, now *taken) error {
 
 // keepBlobs keeps the blobs of the older backup that are damaged in the store, and those that the
 // store has lost although a log names them.
-func (t *taker) keepBlobs(ctx context.Context) error {
+func (t *copier) keepBlobs(ctx context.Context) error {
 	var lack, gone []entry
 	for hex, e := range t.to.blobs {
 		switch was, ok := t.have[e.Path]; {
@@ -354,13 +354,13 @@ func (t *taker) keepBlobs(ctx context.Context) error {
 	slices.SortFunc(lack, func(a, b entry) int { return strings.Compare(a.Path, b.Path) })
 	kept, err := t.to.keep(ctx, guard, lack...)
 	for _, e := range kept {
-		t.have[e.Path] = taken{entry: e, room: file.AreaBlob}
+		t.have[e.Path] = copiedFile{entry: e, room: file.AreaBlob}
 	}
 	return err
 }
 
 // named returns the blobs that the logs in the backup name. It reads all of them.
-func (t *taker) named(ctx context.Context) (map[store.Ref]bool, error) {
+func (t *copier) named(ctx context.Context) (map[store.Ref]bool, error) {
 	if err := t.to.later.wait(); err != nil {
 		return nil, err
 	}
@@ -387,7 +387,7 @@ func (t *taker) named(ctx context.Context) (map[store.Ref]bool, error) {
 	return names, src.close()
 }
 
-func (t *taker) manifest() *manifest {
+func (t *copier) manifest() *manifest {
 	m := &manifest{created: time.Now().UTC().Truncate(time.Millisecond)}
 	for _, was := range t.have {
 		e := was.entry
@@ -403,7 +403,7 @@ func (t *taker) manifest() *manifest {
 	return m
 }
 
-func (t *taker) result(m *manifest) *Result {
+func (t *copier) result(m *manifest) *Result {
 	r := &Result{Created: m.created, Files: len(m.files), Size: m.size(), Copied: t.copied, Written: t.written, Mended: len(t.to.rotten), Unread: []Fault{}}
 	for i := range m.files {
 		if file.KeptLog(m.files[i].Path) != "" {

@@ -5,10 +5,10 @@ import (
 	"sync"
 )
 
-// later makes files durable while the next ones are written. Syncs in quick succession
+// background makes files durable while the next ones are written. Syncs in quick succession
 // share the work of the disk, and in a home of small files nearly all the time goes
 // into them.
-type later struct {
+type background struct {
 	work  sync.WaitGroup
 	slots chan struct{}
 	mu    sync.Mutex
@@ -17,10 +17,10 @@ type later struct {
 
 const syncsAtOnce = 16
 
-func newLater() *later { return &later{slots: make(chan struct{}, syncsAtOnce)} }
+func newBackground() *background { return &background{slots: make(chan struct{}, syncsAtOnce)} }
 
 // do calls work soon, and returns an error that an earlier one returned.
-func (l *later) do(work func() error) error {
+func (l *background) do(work func() error) error {
 	l.slots <- struct{}{}
 	l.work.Go(func() {
 		defer func() { <-l.slots }()
@@ -33,14 +33,14 @@ func (l *later) do(work func() error) error {
 	return l.failed()
 }
 
-func (l *later) failed() error {
+func (l *background) failed() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.err
 }
 
 // wait returns when everything is done, with the errors of all of it.
-func (l *later) wait() error {
+func (l *background) wait() error {
 	l.work.Wait()
 	return l.failed()
 }
