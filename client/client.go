@@ -127,7 +127,7 @@ func (s *server) Do(ctx context.Context, op *home.Operation, request any, send f
 	f := follower{server: s, op: op, request: following, send: send}
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
 		f.came = false
-		result, err := s.once(ctx, op, following, f.take)
+		result, err := s.once(ctx, op, following, f.receive)
 		if ctx.Err() != nil { // the end of a watch is not an error
 			return result, nil
 		}
@@ -137,7 +137,7 @@ func (s *server) Do(ctx context.Context, op *home.Operation, request any, send f
 		if f.came {
 			pause = firstPause
 		}
-		if err := f.lose(err); err != nil {
+		if err := f.reportLost(err); err != nil {
 			return result, err
 		}
 		select {
@@ -166,8 +166,8 @@ type follower struct {
 	away  bool // the caller knows that the connection is lost
 }
 
-// take passes on a piece of an answer.
-func (f *follower) take(m *message) error {
+// receive passes on a piece of an answer.
+func (f *follower) receive(m *message) error {
 	if f.away {
 		f.away = false
 		if f.request.After == "" { // nothing says where the caller was
@@ -183,8 +183,8 @@ func (f *follower) take(m *message) error {
 	return f.server.pass(f.op, m, f.send)
 }
 
-// lose tells the caller, once, that the connection is lost.
-func (f *follower) lose(err error) error {
+// reportLost tells the caller, once, that the connection is lost.
+func (f *follower) reportLost(err error) error {
 	if f.away {
 		return nil
 	}
@@ -193,22 +193,22 @@ func (f *follower) lose(err error) error {
 	return f.send(home.Notice{Kind: home.ConnectionLost, Error: &why})
 }
 
-// lost is the error of a request that was not answered, or not to the end.
-type lost struct{ *home.ErrorInfo }
+// lostError is the error of a request that was not answered, or not to the end.
+type lostError struct{ *home.ErrorInfo }
 
-func (l lost) Unwrap() error { return l.ErrorInfo }
+func (l lostError) Unwrap() error { return l.ErrorInfo }
 
 func isLost(err error) bool {
-	_, ok := errors.AsType[lost](err)
+	_, ok := errors.AsType[lostError](err)
 	return ok
 }
 
-func (s *server) lose(err error) error {
+func (s *server) unreachable(err error) error {
 	if e, ok := errors.AsType[*url.Error](err); ok {
 		err = e.Err // without the address
 	}
 	hint, err := remote.Unreachable(s.address, err)
-	return lost{&home.ErrorInfo{Kind: home.KindUnavailable, Message: err.Error(), Hint: hint}}
+	return lostError{&home.ErrorInfo{Kind: home.KindUnavailable, Message: err.Error(), Hint: hint}}
 }
 
 // once makes a request.
@@ -240,7 +240,7 @@ func (s *server) once(ctx context.Context, op *home.Operation, request any, each
 		alive.Stop() // the reader may be slow
 		var m message
 		if err := json.Unmarshal(line, &m); err != nil {
-			return nil, s.strange(err)
+			return nil, s.unintelligible(err)
 		}
 		if m.Error != nil || m.Result != nil {
 			return s.last(op, &m)
@@ -260,7 +260,7 @@ func (s *server) why(outer, ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		err = cause
 	}
-	return s.lose(err)
+	return s.unreachable(err)
 }
 
 // request builds the HTTP request of an operation from its route: the fields that are in the
@@ -373,7 +373,7 @@ func (s *server) pass(op *home.Operation, m *message, send func(any) error) erro
 	case m.Event != nil && op.Event != nil:
 		event := reflect.New(op.Event)
 		if err := json.Unmarshal(m.Event, event.Interface()); err != nil {
-			return s.strange(err)
+			return s.unintelligible(err)
 		}
 		return send(event.Elem().Interface())
 	}
@@ -386,13 +386,13 @@ func (s *server) result(op *home.Operation, raw json.RawMessage) (any, error) {
 	}
 	result := reflect.New(op.Result).Interface()
 	if err := json.Unmarshal(raw, result); err != nil {
-		return nil, s.strange(err)
+		return nil, s.unintelligible(err)
 	}
 	return result, nil
 }
 
-// strange is the error of an unintelligible answer.
-func (s *server) strange(err error) error {
+// unintelligible is the error of an unintelligible answer.
+func (s *server) unintelligible(err error) error {
 	return &home.ErrorInfo{
 		Kind: home.KindUnavailable, Message: fmt.Sprintf("the answer of %s cannot be understood: %v", s.address, err),
 		Hint: "use the same version of Coppice on both sides",
@@ -404,14 +404,14 @@ func (s *server) failed(op *home.Operation, resp *http.Response) (any, error) {
 	p := problem{Status: resp.StatusCode, Title: resp.Status}
 	text, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
 	if err != nil {
-		return nil, s.lose(err)
+		return nil, s.unreachable(err)
 	}
 	if resp.StatusCode < 300 || json.Unmarshal(text, &p) != nil {
-		return nil, s.strange(errors.New(resp.Status))
+		return nil, s.unintelligible(errors.New(resp.Status))
 	}
 	result, _ := s.result(op, p.Result)
 	if p.Status == http.StatusServiceUnavailable {
-		return result, lost{p.err()} // it is stopping
+		return result, lostError{p.err()} // it is stopping
 	}
 	return result, p.err()
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/coppice-dev/coppice/store/file"
 )
 
-var said = strings.Repeat("something that a user might say. ", 8)
+var newMessages = strings.Repeat("something that a user might say. ", 8)
 
 // heart returns appends to a session, without a manager around it.
 func heart(b *testing.B, dir, id string) func() {
@@ -28,7 +28,7 @@ func heart(b *testing.B, dir, id string) func() {
 		b.Fatal(err)
 	}
 	return func() {
-		if _, err := s.AppendMessage(session.RoleUser, []session.Content{session.Text(said)}); err != nil {
+		if _, err := s.AppendMessage(session.RoleUser, []session.Content{session.Text(newMessages)}); err != nil {
 			b.Error(err)
 		}
 	}
@@ -64,14 +64,14 @@ func beside(b *testing.B, raw, ours func()) {
 
 func BenchmarkAddMessage(b *testing.B) {
 	m := inDir(b, b.TempDir())
-	beside(b, heart(b, b.TempDir(), "raw"), func() { m.AddMessage(key, "user", said) })
+	beside(b, heart(b, b.TempDir(), "raw"), func() { m.AddMessage(key, "user", newMessages) })
 	m.save(key)
 }
 
 func BenchmarkAddMessageAndSave(b *testing.B) {
 	m := inDir(b, b.TempDir())
 	beside(b, heart(b, b.TempDir(), "raw"), func() {
-		m.AddMessage(key, "user", said)
+		m.AddMessage(key, "user", newMessages)
 		m.save(key)
 	})
 }
@@ -86,7 +86,7 @@ func BenchmarkKeys64(b *testing.B) {
 	for i := range keys {
 		raw = append(raw, heart(b, dir, fmt.Sprint("raw", i)))
 		key := fmt.Sprint("chat:", i)
-		ours = append(ours, func() { m.AddMessage(key, "user", said) })
+		ours = append(ours, func() { m.AddMessage(key, "user", newMessages) })
 	}
 	atOnce := func(calls []func()) time.Duration {
 		var wait sync.WaitGroup
@@ -132,8 +132,8 @@ func BenchmarkSummarise(b *testing.B) {
 	m := open(b, keyed.Options{})
 	b.ReportAllocs()
 	for b.Loop() {
-		m.AddMessage(key, "user", said)
-		m.AddMessage(key, "assistant", said)
+		m.AddMessage(key, "user", newMessages)
+		m.AddMessage(key, "assistant", newMessages)
 		m.SetSummary(key, "what was said")
 		m.TruncateHistory(key, 21)
 	}

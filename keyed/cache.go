@@ -69,7 +69,7 @@ func (c *chat) forget() bool {
 	defer c.unlock()
 	err := c.flush(nil)
 	if err == nil {
-		err = c.barrier() // no later Save could wait for a session that is closed now
+		err = c.syncLog() // no later Save could wait for a session that is closed now
 	}
 	if err != nil || len(c.refused) > 0 {
 		c.show()

@@ -118,7 +118,7 @@ func (c *cut) apply(v view) (view, []session.Entry) {
 	var systems, prompts []item
 	for i, it := range v.items[:c.from] {
 		switch {
-		case !v.staysAt(i, c.from, c.follow):
+		case !v.isKept(i, c.from, c.follow):
 		case c.all || !it.isSystem() && !v.splitsStep(c.from):
 			fits = false // the context would keep it
 		case it.isSystem():

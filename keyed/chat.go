@@ -100,10 +100,10 @@ func (c *chat) setContext(ctx context.Context) {
 func (c *chat) read(ctx context.Context) snapshot {
 	if c.writing.TryLock() {
 		c.setContext(ctx)
-		c.look()
+		c.readNew()
 		c.unlock()
 	} else if !c.isShown() && c.lock(ctx) == nil { // it is being opened, and there is no view from before
-		c.look()
+		c.readNew()
 		c.unlock()
 	}
 	c.showing.RLock()
@@ -117,9 +117,9 @@ func (c *chat) isShown() bool {
 	return c.exists
 }
 
-// look reads what is new in the log. If that fails, the view stays as it is, and Save reports
+// readNew reads what is new in the log. If that fails, the view stays as it is, and Save reports
 // why.
-func (c *chat) look() {
+func (c *chat) readNew() {
 	if c.session != nil {
 		changed, err := c.session.Refresh()
 		switch {
@@ -244,7 +244,7 @@ func (c *chat) write(ch *change) error {
 			return nil
 		case errors.Is(err, session.ErrInvalid), errors.Is(err, session.ErrTooLarge):
 			return refusal{err}
-		case !lost(err) || reopens == maxReopens:
+		case !mustReopen(err) || reopens == maxReopens:
 			return err
 		}
 		landed, err := c.reopen(entries)
@@ -269,9 +269,9 @@ func (c *chat) append(tx *session.Tx, entries []session.Entry) {
 	}
 }
 
-// lost reports whether the session must be opened again: it may or may not have written the
+// mustReopen reports whether the session must be opened again: it may or may not have written the
 // entries, or it was removed, rewritten or closed under us.
-func lost(err error) bool {
+func mustReopen(err error) bool {
 	return session.MustReopen(err) || errors.Is(err, session.ErrNotExist)
 }
 
@@ -336,7 +336,7 @@ func (c *chat) open() error {
 	ctx := c.ctx
 	s, err := session.Open(ctx, st, c.id, c.options())
 	if errors.Is(err, session.ErrNotExist) {
-		if err := c.takeOver(ctx, st); err != nil {
+		if err := c.importOld(ctx, st); err != nil {
 			return err
 		}
 		s, err = session.Open(ctx, st, c.id, c.options())
@@ -442,15 +442,15 @@ func recordable(m Message, at time.Time) (session.Entry, error) {
 // setSummary notes a summary. It is not written yet, but waits for the truncation that
 // usually follows, so that both become one entry and a crash leaves both or neither.
 func (c *chat) setSummary(summary string, at time.Time) {
-	c.takeSummary()
+	c.popSummary()
 	c.pending = append(c.pending, summaryOnly(at, summary))
 	c.wanted = true
-	c.look()
+	c.readNew()
 }
 
-// takeSummary returns the summary that nothing has followed yet, which is no longer pending,
+// popSummary returns the summary that nothing has followed yet, which is no longer pending,
 // or nil.
-func (c *chat) takeSummary() *string {
+func (c *chat) popSummary() *string {
 	last := len(c.pending) - 1
 	if last < 0 || c.pending[last].summary == nil {
 		return nil
@@ -466,13 +466,13 @@ func (c *chat) truncate(keepLast int, at time.Time, clears bool) (Cut, error) {
 	if keepLast < 0 {
 		return Cut{}, refusal{fmt.Errorf("truncate: %w: %d messages cannot be kept; to keep none, give 0", session.ErrInvalid, keepLast)}
 	}
-	c.look()
+	c.readNew()
 	v := c.shown // safe without showing: only the holder of writing changes it
 	clears = clears && keepLast == 0 && v.summary != ""
 	if len(v.items) == 0 && !clears {
 		return Cut{}, nil
 	}
-	summary := c.takeSummary()
+	summary := c.popSummary()
 	if clears && summary == nil { // nothing is left that it is the beginning of
 		summary = new(string)
 	}
@@ -481,14 +481,14 @@ func (c *chat) truncate(keepLast int, at time.Time, clears bool) (Cut, error) {
 	return Cut{Kept: kept, Dropped: max(0, v.messages-kept)}, err
 }
 
-// everything returns all messages that were ever recorded.
-func (c *chat) everything(ctx context.Context) ([]Message, error) {
+// fullHistory returns all messages that were ever recorded.
+func (c *chat) fullHistory(ctx context.Context) ([]Message, error) {
 	history := []Message{}
 	if err := c.lock(ctx); err != nil {
 		return history, err
 	}
 	defer c.unlock()
-	c.look()
+	c.readNew()
 	if err := c.ensure(); err != nil {
 		return history, err
 	}
@@ -497,13 +497,13 @@ func (c *chat) everything(ctx context.Context) ([]Message, error) {
 		for e, err := range c.session.Entries() {
 			if mark := marksOf(e.Extra); err == nil && mark.Last != last {
 				last = mark.Last
-				isCut, err = c.lacks(last)
+				isCut, err = c.isMissing(last)
 			}
 			if err != nil {
 				return history, err
 			}
 			if !isCut {
-				history = append(history, said(&e)...)
+				history = append(history, newMessages(&e)...)
 			}
 		}
 	}
@@ -512,7 +512,7 @@ func (c *chat) everything(ctx context.Context) ([]Message, error) {
 		var entries []session.Entry
 		v, entries = ch.plan(v)
 		for i := range entries {
-			for _, m := range said(&entries[i]) {
+			for _, m := range newMessages(&entries[i]) {
 				history = append(history, m.clone())
 			}
 		}
@@ -520,16 +520,16 @@ func (c *chat) everything(ctx context.Context) ([]Message, error) {
 	return history, nil
 }
 
-// lacks reports whether the last of several entries is missing, so that none of them counts.
-func (c *chat) lacks(last string) (bool, error) {
+// isMissing reports whether the last of several entries is missing, so that none of them counts.
+func (c *chat) isMissing(last string) (bool, error) {
 	shape, err := c.session.Shape()
 	return err == nil && last != "" && shape.Index(last) < 0, err
 }
 
-// said returns the messages of an entry that were not said before.
-func said(e *session.Entry) []Message {
+// newMessages returns the messages of an entry that were not said before.
+func newMessages(e *session.Entry) []Message {
 	if e.Message == nil || marksOf(e.Extra).Again {
 		return nil
 	}
-	return spoken(e.Message)
+	return messagesIn(e.Message)
 }

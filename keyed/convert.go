@@ -67,7 +67,7 @@ func unpackExtra(fields session.Fields) session.Fields {
 func messagesOf(e *session.Entry) []Message {
 	switch {
 	case e.Message != nil:
-		return spoken(e.Message)
+		return messagesIn(e.Message)
 	case e.BranchSummary != nil && e.BranchSummary.Summary != "":
 		return []Message{{Role: session.RoleSystem, Content: e.BranchSummary.Summary}}
 	case e.Merge != nil && e.Merge.Summary != "":
@@ -76,7 +76,7 @@ func messagesOf(e *session.Entry) []Message {
 	return nil
 }
 
-func spoken(said *session.MessageEntry) []Message {
+func messagesIn(said *session.MessageEntry) []Message {
 	m := Message{Role: said.Role, Model: said.Model, Extra: unpackExtra(said.Extra)}
 	var results []Message
 	var texts, thoughts []string

@@ -263,7 +263,7 @@ func (sm *SessionManager) History(key string, scope Scope) ([]Message, error) {
 	}
 	history := []Message{}
 	err := sm.try(key, func(c *chat) (err error) {
-		history, err = c.everything(sm.context())
+		history, err = c.fullHistory(sm.context())
 		return err
 	})
 	return history, err

@@ -71,12 +71,12 @@ func (m *Message) UnmarshalJSON(data []byte) error {
 		return err
 	}
 	*m = Message{}
-	take(&members, "role", &m.Role)
-	take(&members, "content", &m.Content)
-	take(&members, "reasoning_content", &m.ReasoningContent)
-	take(&members, "model_name", &m.Model)
-	take(&members, "tool_calls", &m.ToolCalls)
-	take(&members, "tool_call_id", &m.ToolCallID)
+	decodeMember(&members, "role", &m.Role)
+	decodeMember(&members, "content", &m.Content)
+	decodeMember(&members, "reasoning_content", &m.ReasoningContent)
+	decodeMember(&members, "model_name", &m.Model)
+	decodeMember(&members, "tool_calls", &m.ToolCalls)
+	decodeMember(&members, "tool_call_id", &m.ToolCallID)
 	m.Extra = sorted(members)
 	return nil
 }
@@ -97,7 +97,7 @@ func (c *ToolCall) UnmarshalJSON(data []byte) error {
 		return err
 	}
 	*c = ToolCall{}
-	take(&members, "id", &c.ID)
+	decodeMember(&members, "id", &c.ID)
 	if inner, ok := members.TakeObject("function"); ok {
 		if members.Str("type") == "function" {
 			members.Remove("type") // it carries no information
@@ -108,8 +108,8 @@ func (c *ToolCall) UnmarshalJSON(data []byte) error {
 			}
 		}
 	}
-	take(&members, "name", &c.Name)
-	c.Arguments = takeArguments(&members)
+	decodeMember(&members, "name", &c.Name)
+	c.Arguments = decodeArguments(&members)
 	c.Extra = sorted(members)
 	return nil
 }
@@ -123,8 +123,8 @@ func readObject(what string, data []byte) (rawjson.Members, error) {
 	return members, nil
 }
 
-// take reads a member if it has the right type, and otherwise leaves it.
-func take[T any](o *rawjson.Members, name string, into *T) {
+// decodeMember reads a member if it has the right type, and otherwise leaves it.
+func decodeMember[T any](o *rawjson.Members, name string, into *T) {
 	var value T
 	if raw := o.Get(name); raw != nil && json.Unmarshal(raw, &value) == nil {
 		*into = value
@@ -132,8 +132,8 @@ func take[T any](o *rawjson.Members, name string, into *T) {
 	}
 }
 
-// takeArguments reads the arguments of a call: an object, or the text of one.
-func takeArguments(o *rawjson.Members) map[string]any {
+// decodeArguments reads the arguments of a call: an object, or the text of one.
+func decodeArguments(o *rawjson.Members) map[string]any {
 	raw := o.Get("arguments")
 	if text, ok := rawjson.String(raw); ok {
 		raw = json.RawMessage(text)

@@ -149,7 +149,7 @@ func (c *chat) moveTo(to *chat) error {
 func (c *chat) copyTo(to *chat) error {
 	err := to.open()
 	if err == nil {
-		return c.mustBegin(to)
+		return c.mustBeCopy(to)
 	} else if !errors.Is(err, session.ErrNotExist) {
 		return err
 	}
@@ -159,9 +159,9 @@ func (c *chat) copyTo(to *chat) error {
 	return err
 }
 
-// mustBegin returns ErrExist unless the other session is a copy of this one. Ids are unique,
+// mustBeCopy returns ErrExist unless the other session is a copy of this one. Ids are unique,
 // so looking at the first entry is enough.
-func (c *chat) mustBegin(to *chat) error {
+func (c *chat) mustBeCopy(to *chat) error {
 	for e, err := range c.session.Entries() {
 		if err != nil {
 			return err

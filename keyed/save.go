@@ -33,7 +33,7 @@ func (c *chat) save(ctx context.Context) error {
 	defer c.unlock()
 	err := c.flush(nil)
 	if err == nil {
-		err = c.barrier()
+		err = c.syncLog()
 	}
 	c.show()
 	if errors.Is(err, os.ErrInvalid) {
@@ -44,9 +44,9 @@ func (c *chat) save(ctx context.Context) error {
 	return err
 }
 
-// barrier waits until what is in the log is on the disk. If the session cannot tell any more,
+// syncLog waits until what is in the log is on the disk. If the session cannot tell any more,
 // it is opened again; the new handle rewrites the log if it has to.
-func (c *chat) barrier() error {
+func (c *chat) syncLog() error {
 	if c.session == nil {
 		return nil
 	}

@@ -66,7 +66,7 @@ func (c *chat) summarized(ctx context.Context, summary, keepFrom string) (Cut, e
 		return Cut{}, err
 	}
 	defer c.unlock()
-	c.look()
+	c.readNew()
 	before := c.shown.messages
 	if c.shown.index(keepFrom) >= 0 {
 		// -1 if another writer has already cut there; Save reports other errors.
@@ -88,7 +88,7 @@ func (sm *SessionManager) BuildContext(key, systemPrompt, userMessage string) ([
 		messages = append(messages, Message{Role: session.RoleSystem, Content: systemPrompt})
 	}
 	err := sm.try(key, func(c *chat) error {
-		history, err := c.paired(sm.context())
+		history, err := c.pairedForModel(sm.context())
 		messages = append(messages, history...)
 		return err
 	})
@@ -98,8 +98,8 @@ func (sm *SessionManager) BuildContext(key, systemPrompt, userMessage string) ([
 	return messages, err
 }
 
-// paired returns the summary and the history in a form that a model accepts.
-func (c *chat) paired(ctx context.Context) ([]Message, error) {
+// pairedForModel returns the summary and the history in a form that a model accepts.
+func (c *chat) pairedForModel(ctx context.Context) ([]Message, error) {
 	if err := c.lock(ctx); err != nil {
 		return nil, err
 	}
@@ -108,7 +108,7 @@ func (c *chat) paired(ctx context.Context) ([]Message, error) {
 		c.show()
 		return c.shown.inContext(), err
 	}
-	c.look()
+	c.readNew()
 	if c.session == nil || c.written.leaf == "" {
 		return nil, nil
 	}

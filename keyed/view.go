@@ -40,7 +40,7 @@ func viewOf(c *session.Context, updated time.Time) view {
 	var v view
 	if at := compactionIn(c); at >= 0 {
 		v.compact(&c.Entries[at])
-		v.stays = staysIn(c.Entries, at)
+		v.stays = countKeptBeforeCut(c.Entries, at)
 	}
 	var merged []string
 	for _, e := range c.Entries {
@@ -62,12 +62,12 @@ func (v *view) compact(e *session.Entry) {
 	v.cleared = marksOf(e.Extra).OpenCalls
 }
 
-// staysIn returns how many entries of a context come from before its cut: system
+// countKeptBeforeCut returns how many entries of a context come from before its cut: system
 // messages and, after the compaction, the message that began the turn if the cut splits
 // it. compaction is the index of the compaction. If the entry at the cut is missing,
 // because an edit cleared it, a message there that begins a turn is taken for that one.
 // The view then does not begin with it, which does no harm.
-func staysIn(entries []session.Entry, compaction int) int {
+func countKeptBeforeCut(entries []session.Entry, compaction int) int {
 	kept := entries[compaction].Compaction.FirstKeptEntryID
 	next := compaction + 1
 	if kept == "" || next == len(entries) || entries[next].ID == kept || !entries[next].BeginsTurn() {
@@ -217,10 +217,10 @@ func (v view) firstKept(from int) (id string, ok bool) {
 	return "", true
 }
 
-// staysAt reports whether an item stays in the session's context after a compaction that keeps the
+// isKept reports whether an item stays in the session's context after a compaction that keeps the
 // items from a later one on. A system message stays, and so does the message that began the turn
 // that is cut.
-func (v view) staysAt(at, from int, follow []session.Entry) bool {
+func (v view) isKept(at, from int, follow []session.Entry) bool {
 	if it := &v.items[at]; it.isSystem() {
 		return true
 	} else if !it.beginsTurn() {

@@ -114,7 +114,7 @@ func parseFamilies(lines []string, known []Family) ([]Family, error) {
 		for _, word := range words[1:] {
 			member, value, ok := strings.Cut(word, "=")
 			if ok && member == "like" {
-				if f, ok = likeThis(value, all, known); !ok {
+				if f, ok = familyLike(value, all, known); !ok {
 					return nil, session.Invalidf("%s is like %s, which is not known", words[0], value)
 				}
 			} else if !ok || !f.set(member, value) {
@@ -127,8 +127,8 @@ func parseFamilies(lines []string, known []Family) ([]Family, error) {
 	return all, nil
 }
 
-// likeThis returns the family that a line refers to.
-func likeThis(name string, earlier, known []Family) (Family, bool) {
+// familyLike returns the family that a line refers to.
+func familyLike(name string, earlier, known []Family) (Family, bool) {
 	for _, list := range [][]Family{earlier, known} {
 		if at := slices.IndexFunc(list, func(f Family) bool { return f.Name == name }); at >= 0 {
 			return list[at], true

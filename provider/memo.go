@@ -58,7 +58,7 @@ const (
 
 // Encode returns what encode returns for a request. The body may be in pieces.
 func (m *Memo) Encode(r *Request, encode func(*Request) (*Encoded, error)) (*Encoded, error) {
-	m.follow(r)
+	m.matchPrevious(r)
 	if !m.isIndependent() {
 		m.reset()
 	}
@@ -92,10 +92,10 @@ func (m *Memo) reset() {
 	*m = Memo{key: m.key, entries: m.entries, turn: m.turn, calls: make(map[string]int)}
 }
 
-// follow compares a request with the one before, and forgets what does not hold for it.
-func (m *Memo) follow(r *Request) {
+// matchPrevious compares a request with the one before, and forgets what does not hold for it.
+func (m *Memo) matchPrevious(r *Request) {
 	key := fmt.Sprintf("%q %t %t %q %q", r.Thinking, r.NoCache, len(r.Tools) > 0, r.Fields, r.Without)
-	if key != m.key || !m.goesOn(r.Entries) {
+	if key != m.key || !m.continues(r.Entries) {
 		m.key, m.entries, m.turn = key, nil, 0
 		m.reset()
 	}
@@ -113,8 +113,8 @@ func (m *Memo) forgetTurn() {
 	m.tip, m.this, m.notes = m.base, nil, m.notes[:m.base.notes:m.base.notes]
 }
 
-// goesOn reports whether entries begin with those of the request before.
-func (m *Memo) goesOn(entries []session.Entry) bool {
+// continues reports whether entries begin with those of the request before.
+func (m *Memo) continues(entries []session.Entry) bool {
 	n := len(m.entries)
 	if n == 0 || len(entries) < n {
 		return n == 0
@@ -179,12 +179,12 @@ func (m *Memo) window(r *Request, at memoMark) *Request {
 		return r
 	}
 	part := *r
-	part.Entries = slices.Concat(m.lead(at.prompt), r.Entries[at.entry:])
+	part.Entries = slices.Concat(m.systemAndPrompt(at.prompt), r.Entries[at.entry:])
 	return &part
 }
 
-// lead returns the system messages at the beginning, and a prompt.
-func (m *Memo) lead(prompt int) []session.Entry {
+// systemAndPrompt returns the system messages at the beginning, and a prompt.
+func (m *Memo) systemAndPrompt(prompt int) []session.Entry {
 	n := 0
 	for n < prompt && m.entries[n].Message != nil && m.entries[n].Message.Role == session.RoleSystem {
 		n++
@@ -248,7 +248,7 @@ func (m *Memo) advance(r *Request, list []json.RawMessage, notes []Note, encode 
 			return
 		}
 		moved := list[:len(list)-rest]
-		m.take(at, moved, notes)
+		m.remember(at, moved, notes)
 		list = list[len(moved):]
 	}
 }
@@ -298,7 +298,7 @@ func (m *Memo) rest(r *Request, at *memoMark, list []json.RawMessage, encode fun
 		return body.list
 	}
 	part := *r
-	part.Entries = m.lead(at.prompt)
+	part.Entries = m.systemAndPrompt(at.prompt)
 	at.lead = len(write(&part))
 	end := write(m.window(r, *at))
 	if n = len(end) - at.lead; n <= 0 || n >= len(list) {
@@ -315,8 +315,8 @@ func (m *Memo) rest(r *Request, at *memoMark, list []json.RawMessage, encode fun
 	return n, same(list[before:], end[at.lead:]) && len(all) == len(list) && same(list[:before], all[:before])
 }
 
-// take adds messages to what is remembered, and moves the tip behind them.
-func (m *Memo) take(at memoMark, moved []json.RawMessage, notes []Note) {
+// remember adds messages to what is remembered, and moves the tip behind them.
+func (m *Memo) remember(at memoMark, moved []json.RawMessage, notes []Note) {
 	at.sum = cloneHash(m.tip.sum)
 	for _, message := range moved {
 		piece := append(slices.Clip(message), ',')

@@ -69,9 +69,9 @@ func (r *Request) Finish(first session.Fields, m *Messages) *Encoded {
 	return &Encoded{Body: all.JSON(), Notes: m.Notes}
 }
 
-// Untaken returns notes about what a request asks for and its model is not known to take:
+// Unsupported returns notes about what a request asks for and its model is not known to take:
 // thinking, a temperature. thinks and warm say what was sent.
-func (r *Request) Untaken(f Family, thinks, warm bool) []Note {
+func (r *Request) Unsupported(f Family, thinks, warm bool) []Note {
 	var notes []Note
 	if !thinks && r.Thinking != "" && r.Thinking != ThinkingOff && !f.Thinks() {
 		notes = append(notes, Note{What: "the thinking level is not sent: the model is not known to take one"})

@@ -88,7 +88,7 @@ func (s *Server) admitting(next http.Handler) http.Handler {
 			return
 		}
 		defer end()
-		ctx := context.WithValue(context.WithValue(r.Context(), grantKey{}, g), holdingKey{}, held)
+		ctx := context.WithValue(context.WithValue(r.Context(), grantKey{}, g), reservationKey{}, held)
 		ctx, cancel := s.admit.whileAllowed(ctx, s.admit.browsers.tokenOf(r))
 		defer cancel()
 		next.ServeHTTP(w, r.WithContext(ctx))
@@ -190,7 +190,7 @@ func bearer(r *http.Request) string {
 
 // enter counts a request in. It returns what the request holds in memory, which is nothing yet,
 // and what counts it out.
-func (a *admission) enter(name string, stream bool) (_ *holding, end func(), _ error) {
+func (a *admission) enter(name string, stream bool) (_ *reservation, end func(), _ error) {
 	a.mu.Lock()
 	c := a.callers[name]
 	if c == nil {
@@ -208,7 +208,7 @@ func (a *admission) enter(name string, stream bool) (_ *holding, end func(), _ e
 	}
 	select {
 	case room <- struct{}{}:
-		held := &holding{of: a.memory, caller: c}
+		held := &reservation{of: a.memory, caller: c}
 		return held, func() { held.end(); <-room }, nil
 	default:
 		return nil, nil, tooMany("there are too many " + what + " at once")

@@ -58,7 +58,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, op *described, r
 
 // answerWhole answers with one JSON document.
 func (s *Server) answerWhole(ctx context.Context, w http.ResponseWriter, r *http.Request, op *described, request any) {
-	held := holdingOf(ctx)
+	held := reservationOf(ctx)
 	before := held.size
 	result, err := op.Call(bounded(ctx, op, nil), s.o.Home, request, nil, nil)
 	if err != nil {
@@ -68,7 +68,7 @@ func (s *Server) answerWhole(ctx context.Context, w http.ResponseWriter, r *http
 		return
 	}
 	if s.isConfined(GrantOf(ctx)) {
-		result = withoutPlaces(result)
+		result = stripPaths(result)
 	}
 	kind, text := bytesOf(result)
 	isBytes := len(text) > 0 && !strings.Contains(r.Header.Get("Accept"), plainJSON)
@@ -77,7 +77,7 @@ func (s *Server) answerWhole(ctx context.Context, w http.ResponseWriter, r *http
 		text = append(text, '\n')
 	}
 	if err == nil { // only the text is left in memory, but a caller may take long to receive it
-		err = held.become(ctx, before+int64(len(text)))
+		err = held.resize(ctx, before+int64(len(text)))
 	}
 	switch {
 	case err == nil && isBytes:
@@ -106,14 +106,14 @@ func bounded(ctx context.Context, op *described, out *stream) context.Context {
 	if op.Access > home.Read {
 		return ctx
 	}
-	held := holdingOf(ctx)
+	held := reservationOf(ctx)
 	return budget.With(ctx, func(n int64) error {
 		if out != nil {
 			defer out.silent()()
 		}
 		// However long a conversation is, it can be read: nothing more is counted when nobody else
 		// with the same token has anything left.
-		return held.take(ctx, min(n, held.of.share-held.size))
+		return held.reserve(ctx, min(n, held.of.share-held.size))
 	})
 }
 
@@ -140,8 +140,8 @@ func serveBytes(w http.ResponseWriter, r *http.Request, kind string, data []byte
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(data))
 }
 
-// withoutPlaces returns a result without paths of this machine.
-func withoutPlaces(result any) any {
+// stripPaths returns a result without paths of this machine.
+func stripPaths(result any) any {
 	switch r := result.(type) {
 	case *home.Overview:
 		r.Dir = ""
@@ -201,7 +201,7 @@ func (s *Server) answerBytes(ctx context.Context, w http.ResponseWriter, r *http
 	})
 	switch {
 	case gone != nil && errors.Is(err, gone):
-		s.left(ctx, err)
+		s.callerLeft(ctx, err)
 		panic(http.ErrAbortHandler)
 	case err != nil && begun:
 		s.o.Log.WarnContext(ctx, "an export was cut off", "request", requestID(ctx), "error", err)
@@ -224,14 +224,14 @@ func (s *Server) answerStream(ctx context.Context, w http.ResponseWriter, r *htt
 	}
 	out := newStream(w, strings.Contains(r.Header.Get("Accept"), eventStream))
 	defer out.end()
-	ctx = home.WithNotify(ctx, func(n home.Notice) { _ = out.send("", Message{Notice: s.noticed(n)}) })
+	ctx = home.WithNotify(ctx, func(n home.Notice) { _ = out.send("", Message{Notice: s.visibleNotice(n)}) })
 	ctx = home.WithProgress(ctx, out.progress)
 	if follow, ok := request.(*home.FollowRequest); ok {
 		s.follow(ctx, r, out, follow)
 		return
 	}
 	result, err := op.Call(bounded(ctx, op, out), s.o.Home, request, in, func(event any) error {
-		return out.send(idOf(event), Message{Event: s.told(event, s.isConfined(GrantOf(ctx)))})
+		return out.send(idOf(event), Message{Event: s.visibleEvent(event, s.isConfined(GrantOf(ctx)))})
 	})
 	s.finish(r, out, result, err)
 }
@@ -248,7 +248,7 @@ func idOf(event any) string {
 // ended because its caller takes no more, nothing is wrong here and nobody is there to answer.
 func (s *Server) finish(r *http.Request, out *stream, result any, err error) {
 	if gone := out.failure(); gone != nil && errors.Is(err, gone) {
-		s.left(r.Context(), err)
+		s.callerLeft(r.Context(), err)
 		return
 	}
 	if err == nil {
@@ -264,14 +264,14 @@ func (s *Server) finish(r *http.Request, out *stream, result any, err error) {
 	_ = out.send("", Message{Result: result, Error: p})
 }
 
-// left notes that a caller no longer takes an answer, which is nobody's error.
-func (s *Server) left(ctx context.Context, why error) {
+// callerLeft notes that a caller no longer takes an answer, which is nobody's error.
+func (s *Server) callerLeft(ctx context.Context, why error) {
 	s.o.Log.DebugContext(ctx, "the caller left before the end of the answer", "request", requestID(ctx), "error", why)
 }
 
-// told returns an event as a caller may see it. A confined caller need not know in which
+// visibleEvent returns an event as a caller may see it. A confined caller need not know in which
 // directory a turn works.
-func (s *Server) told(event any, confined bool) any {
+func (s *Server) visibleEvent(event any, confined bool) any {
 	t, ok := event.(home.TurnEvent)
 	if !ok {
 		return event
@@ -280,7 +280,7 @@ func (s *Server) told(event any, confined bool) any {
 		t.Error = s.plain(t.Error)
 	}
 	if t.Notice != nil {
-		t.Notice = s.noticed(*t.Notice)
+		t.Notice = s.visibleNotice(*t.Notice)
 	}
 	if t.Facts != nil && confined {
 		facts := *t.Facts
@@ -295,8 +295,8 @@ func (s *Server) plain(e *home.ErrorInfo) *home.ErrorInfo {
 	return &home.ErrorInfo{Kind: e.Kind, Message: s.withoutPaths(e.Message), Field: e.Field, Hint: s.withoutPaths(e.Hint)}
 }
 
-// noticed returns a notice as a caller may see it.
-func (s *Server) noticed(n home.Notice) *home.Notice {
+// visibleNotice returns a notice as a caller may see it.
+func (s *Server) visibleNotice(n home.Notice) *home.Notice {
 	n.Path = ""
 	if n.Error != nil {
 		n.Error = s.plain(n.Error)
@@ -322,7 +322,7 @@ func newStream(w http.ResponseWriter, events bool) *stream {
 	out := &stream{w: w, control: http.NewResponseController(w), events: events}
 	out.mu.Lock() // the first beat must find the timer
 	defer out.mu.Unlock()
-	out.timer = time.AfterFunc(firstBeat, out.beat)
+	out.timer = time.AfterFunc(firstBeat, out.heartbeat)
 	return out
 }
 
@@ -349,8 +349,8 @@ func (out *stream) silent() (over func()) {
 	return func() { set(false) }
 }
 
-// beat says that the operation is still running.
-func (out *stream) beat() {
+// heartbeat says that the operation is still running.
+func (out *stream) heartbeat() {
 	out.mu.Lock()
 	wait := out.isSilent && !out.begun
 	out.mu.Unlock()
@@ -504,7 +504,7 @@ func (out *stream) failure() error {
 func (out *stream) cutOff() {
 	w := out.w
 	for {
-		if c, ok := w.(*counted); ok {
+		if c, ok := w.(*countedWriter); ok {
 			c.cutOff()
 			return
 		}

@@ -165,8 +165,8 @@ func (b *browsers) redeem(code string) string {
 	return meant.token
 }
 
-// giveCode answers with a code with which a browser can sign in once, with the same token.
-func (s *Server) giveCode(w http.ResponseWriter, r *http.Request) {
+// issueCode answers with a code with which a browser can sign in once, with the same token.
+func (s *Server) issueCode(w http.ResponseWriter, r *http.Request) {
 	code := rand.Text()
 	b := s.admit.browsers
 	b.mu.Lock()

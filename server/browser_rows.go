@@ -47,7 +47,7 @@ func (s *Server) pageRows(op *described) http.Handler {
 		}
 		text, err := json.Marshal(result)
 		if err == nil {
-			err = holdingOf(ctx).take(ctx, int64(len(text)))
+			err = reservationOf(ctx).reserve(ctx, int64(len(text)))
 		}
 		if err != nil {
 			s.fail(w, r, err)

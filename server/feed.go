@@ -88,7 +88,7 @@ const (
 
 func newFeeds(s *Server) *feeds {
 	return &feeds{
-		home: s.o.Home, stopping: s.stopping, encode: json.Marshal, word: s.noticed, linger: time.Minute, max: s.o.Limits.Memory / 4,
+		home: s.o.Home, stopping: s.stopping, encode: json.Marshal, word: s.visibleNotice, linger: time.Minute, max: s.o.Limits.Memory / 4,
 		reading: make(chan struct{}, maxReading), all: make(map[followed]*feed),
 	}
 }
@@ -159,7 +159,7 @@ func (f *feed) end(err error) {
 	if f.followers == 0 {
 		f.drop(len(f.kept))
 	}
-	f.tell()
+	f.wakeWaiters()
 }
 
 // run follows until the feed ends. That of the whole home begins again after an error.
@@ -181,14 +181,14 @@ func (f *feed) run(ctx context.Context) {
 			f.end(err)
 			f.of.mu.Unlock()
 		case err != nil:
-			f.again(ctx) // arrivals in the meantime are lost
+			f.beginEpoch(ctx) // arrivals in the meantime are lost
 		}
 	}
 }
 
-// again begins a new epoch after a moment, so that every caller gets a reset: the home may be
+// beginEpoch begins a new epoch after a moment, so that every caller gets a reset: the home may be
 // readable again by then.
-func (f *feed) again(ctx context.Context) {
+func (f *feed) beginEpoch(ctx context.Context) {
 	f.of.mu.Lock()
 	f.drop(len(f.kept))
 	f.epoch, f.ids = rand.Text()[:8], nil
@@ -263,15 +263,15 @@ func (f *feed) put(a *arrival) {
 	f.next++
 	f.size += int64(len(a.text))
 	fs.size += int64(len(a.text))
-	f.tell()
+	f.wakeWaiters()
 	for f.size > maxKept && len(f.kept) > 1 {
 		f.drop(1)
 	}
 	fs.shrink(f)
 }
 
-// tell wakes those who wait. The caller holds the mutex.
-func (f *feed) tell() {
+// wakeWaiters wakes those who wait. The caller holds the mutex.
+func (f *feed) wakeWaiters() {
 	close(f.changed)
 	f.changed = make(chan struct{})
 }
@@ -342,9 +342,9 @@ func (f *feed) id(n uint64) string {
 	return fmt.Sprintf("%s-%d", f.epoch, n)
 }
 
-// place returns the number of the arrival after the one with an id; ok is false if the feed
+// position returns the number of the arrival after the one with an id; ok is false if the feed
 // no longer knows it.
-func (f *feed) place(id string) (n uint64, ok bool) {
+func (f *feed) position(id string) (n uint64, ok bool) {
 	f.of.mu.Lock()
 	defer f.of.mu.Unlock()
 	if id == "" {

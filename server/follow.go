@@ -76,9 +76,9 @@ func (f *follower) begin(ctx context.Context) error {
 	}
 	r := &f.request
 	id, tell := "", f.out.mark
-	n, ok := f.feed.place("")
+	n, ok := f.feed.position("")
 	if f.isNumbered() {
-		if n, ok = f.feed.place(r.After); !ok {
+		if n, ok = f.feed.position(r.After); !ok {
 			tell = f.out.reset
 		}
 		id = f.feed.id(n - 1)
@@ -147,7 +147,7 @@ func (f *follower) restart(ctx context.Context) error {
 	if !f.feed.isLive(ctx) {
 		return errOver
 	}
-	f.next, _ = f.feed.place("")
+	f.next, _ = f.feed.position("")
 	id := ""
 	if f.isNumbered() {
 		id = f.feed.id(f.next - 1)
@@ -211,7 +211,7 @@ func (f *feed) hasDropped(n uint64) bool {
 // memory of the caller as long as it is being written: three times, because the line and the entry
 // are in memory, too.
 func (f *follower) read(ctx context.Context, last int) error {
-	reading, held := f.feed.of.reading, holdingOf(ctx)
+	reading, held := f.feed.of.reading, reservationOf(ctx)
 	enter := func() error {
 		select {
 		case reading <- struct{}{}:
@@ -255,7 +255,7 @@ func (f *follower) read(ctx context.Context, last int) error {
 			id = f.feed.id(f.next - 1)
 		}
 		err = f.out.pass(id, &arrival{name: "message", text: text})
-		held.give(size)
+		held.release(size)
 		if f.sent++; f.feed.what.session == "" {
 			if f.had == nil {
 				f.had = make(map[string]bool)

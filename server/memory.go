@@ -33,21 +33,23 @@ func newMemory(limit int64) *memory {
 // of the store hears nothing meanwhile, so it is shorter than the silence that one endures.
 const waitForMemory = 5 * time.Second
 
-// holding is what one request holds. It is for one goroutine at a time.
-type holding struct {
+// reservation is what one request holds. It is for one goroutine at a time.
+type reservation struct {
 	of     *memory
 	caller *caller
 	size   int64
 	waited time.Duration
 }
 
-type holdingKey struct{}
+type reservationKey struct{}
 
-// holdingOf returns what a request holds.
-func holdingOf(ctx context.Context) *holding { return ctx.Value(holdingKey{}).(*holding) }
+// reservationOf returns what a request holds.
+func reservationOf(ctx context.Context) *reservation {
+	return ctx.Value(reservationKey{}).(*reservation)
+}
 
-// take counts n more bytes, and waits for them if need be.
-func (h *holding) take(ctx context.Context, n int64) error {
+// reserve counts n more bytes, and waits for them if need be.
+func (h *reservation) reserve(ctx context.Context, n int64) error {
 	if h.size+n > h.of.share {
 		return problemf(http.StatusRequestEntityTooLarge, home.KindTooLarge,
 			"this would take more than %d bytes of memory, the most that those with one token may have", h.of.share)
@@ -71,7 +73,7 @@ func (h *holding) take(ctx context.Context, n int64) error {
 }
 
 // try counts n more bytes, or returns why not and what to wait for.
-func (h *holding) try(n int64) (changed <-chan struct{}, err error) {
+func (h *reservation) try(n int64) (changed <-chan struct{}, err error) {
 	m := h.of
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -89,20 +91,20 @@ func (h *holding) try(n int64) (changed <-chan struct{}, err error) {
 	return nil, nil
 }
 
-// become makes n what the request holds in all.
-func (h *holding) become(ctx context.Context, n int64) error {
+// resize makes n what the request holds in all.
+func (h *reservation) resize(ctx context.Context, n int64) error {
 	if n <= h.size {
-		h.give(h.size - n)
+		h.release(h.size - n)
 		return nil
 	}
-	return h.take(ctx, n-h.size)
+	return h.reserve(ctx, n-h.size)
 }
 
 // end gives everything back.
-func (h *holding) end() { h.give(h.size) }
+func (h *reservation) end() { h.release(h.size) }
 
-// give gives n bytes back.
-func (h *holding) give(n int64) {
+// release gives n bytes back.
+func (h *reservation) release(n int64) {
 	if n == 0 {
 		return
 	}
@@ -124,7 +126,7 @@ const firstPiece = 4 << 10
 const slowest = 1 << 10
 
 // readBody returns the body of a request, which is at most limit bytes long.
-func (h *holding) readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
+func (h *reservation) readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
 	body := http.MaxBytesReader(w, r.Body, limit)
 	var all []byte
 	for began := time.Now(); ; {
@@ -133,7 +135,7 @@ func (h *holding) readBody(w http.ResponseWriter, r *http.Request, limit int64) 
 			if r.ContentLength >= 0 { // it is not longer; one byte more is for its end
 				more = max(min(more, r.ContentLength+1-int64(len(all))), 1)
 			}
-			if err := h.take(r.Context(), more); err != nil {
+			if err := h.reserve(r.Context(), more); err != nil {
 				return nil, err
 			}
 			grown := make([]byte, len(all), int64(len(all))+more)

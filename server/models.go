@@ -17,7 +17,7 @@ func (s *Server) models() http.Handler {
 	next := s.modelsOf()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		noteOperation(r.Context(), "mcp")
-		body, err := holdingOf(r.Context()).readBody(w, r, min(s.o.Limits.Body, maxCall))
+		body, err := reservationOf(r.Context()).readBody(w, r, min(s.o.Limits.Body, maxCall))
 		if err != nil {
 			s.fail(w, r, err)
 			return

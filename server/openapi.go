@@ -167,7 +167,7 @@ func (d *described) openAPI() *huma.Operation {
 	if d.properties["once"] != nil {
 		op.Parameters = append(op.Parameters, header(idempotencyKey, "A key of your own: with the same key, nothing is done twice"))
 	}
-	if d.goesOn() {
+	if d.isResumable() {
 		op.Parameters = append(op.Parameters, header("Last-Event-ID", "The id of the last event that you have seen"))
 	}
 	for _, name := range d.inPath {
@@ -199,8 +199,8 @@ func header(name, doc string) *huma.Param {
 	return &huma.Param{Name: name, In: "header", Description: doc, Schema: &huma.Schema{Type: huma.TypeString}}
 }
 
-// goesOn reports whether a caller that reconnects gets what it has missed.
-func (d *described) goesOn() bool { return d.Event != nil && d.properties["after"] != nil }
+// isResumable reports whether a caller that reconnects gets what it has missed.
+func (d *described) isResumable() bool { return d.Event != nil && d.properties["after"] != nil }
 
 // body describes the body: the request without the fields in the path.
 func (d *described) body() *huma.RequestBody {

@@ -66,7 +66,7 @@ func (s *Server) read(op *described, w http.ResponseWriter, r *http.Request) (an
 		}
 		beside["once"] = key
 	}
-	if last := r.Header.Get("Last-Event-ID"); last != "" && op.goesOn() {
+	if last := r.Header.Get("Last-Event-ID"); last != "" && op.isResumable() {
 		if beside["after"], err = valueOf(op.properties["after"].Type, last); err != nil {
 			return nil, wrongField("after", "%q is not %s", last, err)
 		}
@@ -117,11 +117,11 @@ func readJSON(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, erro
 	if kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";"); kind != "" && strings.TrimSpace(kind) != "application/json" {
 		return nil, problemf(http.StatusUnsupportedMediaType, home.KindInvalid, "the body is %s; send application/json", kind)
 	}
-	body, err := holdingOf(r.Context()).readBody(w, r, limit)
+	body, err := reservationOf(r.Context()).readBody(w, r, limit)
 	if err != nil {
 		return nil, err
 	}
-	if err := holdingOf(r.Context()).take(r.Context(), values(body)*valueWeight); err != nil {
+	if err := reservationOf(r.Context()).reserve(r.Context(), values(body)*valueWeight); err != nil {
 		return nil, err
 	}
 	if !utf8.Valid(body) { // encoding/json would silently replace other bytes

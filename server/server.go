@@ -126,7 +126,7 @@ func New(o Options) (*Server, error) {
 	s.store = remote.NewHandler(clean.NewDoor(o.Home.Store()))
 	s.document = sync.OnceValues(document)
 	s.addRoutes()
-	s.handler = s.watch.around(s.admitting(s.mux))
+	s.handler = s.watch.wrap(s.admitting(s.mux))
 	return s, nil
 }
 
@@ -193,7 +193,7 @@ func (s *Server) addRoutes() {
 	s.mux.HandleFunc("POST "+storePath, s.serveStore)
 	s.mux.Handle("/mcp", s.models())
 	s.mux.HandleFunc("GET /web/me", s.signedIn)
-	s.mux.HandleFunc("POST /web/code", s.giveCode)
+	s.mux.HandleFunc("POST /web/code", s.issueCode)
 	s.mux.HandleFunc("POST /web/sign-out", s.signOut)
 	s.mux.Handle("GET /metrics", s.only(home.Admin, s.watch.metrics()))
 	if s.o.Pprof {

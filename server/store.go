@@ -18,11 +18,11 @@ const storePath = "/v1/store/"
 // too: so a client shows and exports a conversation as it does one that is here.
 func (s *Server) serveStore(w http.ResponseWriter, r *http.Request) {
 	noteOperation(r.Context(), "store")
-	held, by := holdingOf(r.Context()), GrantOf(r.Context())
+	held, by := reservationOf(r.Context()), GrantOf(r.Context())
 	s.store.Serve(w, r, remote.Caller{
 		OnlyReads: by.Access < home.Admin,
 		Hold: func(n int64) error {
-			err := held.take(r.Context(), n)
+			err := held.reserve(r.Context(), n)
 			if p, ok := err.(*Problem); ok && p.Kind == home.KindTooLarge {
 				err = &store.Error{Op: "read the request", Kind: store.ErrTooLarge, Err: p}
 			}

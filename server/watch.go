@@ -75,17 +75,17 @@ func requestID(ctx context.Context) string           { return requestOf(ctx).id 
 func noteCaller(ctx context.Context, name string)    { requestOf(ctx).caller = name }
 func noteOperation(ctx context.Context, name string) { requestOf(ctx).operation = name }
 
-// around returns a handler that records what next does. If next panics, the caller gets a 500
+// wrap returns a handler that records what next does. If next panics, the caller gets a 500
 // and the server keeps running.
-func (w *watch) around(next http.Handler) http.Handler {
+func (w *watch) wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		began := time.Now()
 		noted := &request{id: rand.Text()[:10]}
 		ctx, span := w.tracer.Start(context.WithValue(r.Context(), requestKey{}, noted), "coppice.request", trace.WithSpanKind(trace.SpanKindServer))
-		out := &counted{ResponseWriter: rw, control: http.NewResponseController(rw)}
-		out.hurry() // an earlier answer on this connection may have left a past deadline
+		out := &countedWriter{ResponseWriter: rw, control: http.NewResponseController(rw)}
+		out.extendDeadline() // an earlier answer on this connection may have left a past deadline
 		if r.Body != nil && r.Body != http.NoBody {
-			r.Body = &arriving{r.Body, out.control}
+			r.Body = &timedBody{r.Body, out.control}
 			_ = out.control.SetReadDeadline(time.Now().Add(patience)) // for bytes that no handler reads
 		}
 		w.running.Inc()
@@ -108,7 +108,7 @@ func (w *watch) around(next http.Handler) http.Handler {
 	})
 }
 
-func (w *watch) finish(ctx context.Context, span trace.Span, noted *request, r *http.Request, out *counted, began time.Time) {
+func (w *watch) finish(ctx context.Context, span trace.Span, noted *request, r *http.Request, out *countedWriter, began time.Time) {
 	took, status := time.Since(began), strconv.Itoa(out.status)
 	operation := noted.operation
 	if operation == "" {
@@ -140,13 +140,13 @@ func (w *watch) metrics() http.Handler {
 // an answer. A slower caller counts as gone.
 const patience = 30 * time.Second
 
-// arriving is the body of a request, which must keep arriving.
-type arriving struct {
+// timedBody is the body of a request, which must keep arriving.
+type timedBody struct {
 	io.ReadCloser
 	control *http.ResponseController
 }
 
-func (a *arriving) Read(p []byte) (int, error) {
+func (a *timedBody) Read(p []byte) (int, error) {
 	_ = a.control.SetReadDeadline(time.Now().Add(patience))
 	n, err := a.ReadCloser.Read(p)
 	if err == io.EOF {
@@ -155,8 +155,8 @@ func (a *arriving) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// counted records what is answered, and gives up on a caller that does not read it.
-type counted struct {
+// countedWriter records what is answered, and gives up on a caller that does not read it.
+type countedWriter struct {
 	http.ResponseWriter
 	control *http.ResponseController
 	status  int
@@ -164,7 +164,7 @@ type counted struct {
 	late    atomic.Bool // nothing more is waited for
 }
 
-func (c *counted) hurry() {
+func (c *countedWriter) extendDeadline() {
 	_ = c.control.SetWriteDeadline(time.Now().Add(patience))
 	if c.late.Load() { // it may have become late in between
 		c.cutOff()
@@ -172,28 +172,28 @@ func (c *counted) hurry() {
 }
 
 // cutOff makes every write fail, also one that is waiting.
-func (c *counted) cutOff() {
+func (c *countedWriter) cutOff() {
 	c.late.Store(true)
 	_ = c.control.SetWriteDeadline(time.Unix(1, 0))
 }
 
-func (c *counted) WriteHeader(status int) {
+func (c *countedWriter) WriteHeader(status int) {
 	if c.status == 0 {
 		c.status = status
 	}
-	c.hurry()
+	c.extendDeadline()
 	c.ResponseWriter.WriteHeader(status)
 }
 
 // maxPiece is how much of an answer a caller has to receive in time, in bytes.
 const maxPiece = 64 << 10
 
-func (c *counted) Write(p []byte) (n int, err error) {
+func (c *countedWriter) Write(p []byte) (n int, err error) {
 	if c.status == 0 {
 		c.status = http.StatusOK
 	}
 	for {
-		c.hurry()
+		c.extendDeadline()
 		written, err := c.ResponseWriter.Write(p[n:min(n+maxPiece, len(p))])
 		n += written
 		c.bytes += int64(written)
@@ -204,7 +204,7 @@ func (c *counted) Write(p []byte) (n int, err error) {
 }
 
 // Unwrap lets http.ResponseController reach the connection.
-func (c *counted) Unwrap() http.ResponseWriter { return c.ResponseWriter }
+func (c *countedWriter) Unwrap() http.ResponseWriter { return c.ResponseWriter }
 
 // healthy says that the server runs.
 func (s *Server) healthy(w http.ResponseWriter, _ *http.Request) {

@@ -34,18 +34,18 @@ type SessionInfo struct {
 }
 
 // StartSession records that a new session began.
-func (s *State) StartSession(id string) { s.enter(id, false, 0) }
+func (s *State) StartSession(id string) { s.setSession(id, false, 0) }
 
 // RestoreSession records that the client continues a session with that many messages.
-func (s *State) RestoreSession(id string, messages int) { s.enter(id, true, messages) }
+func (s *State) RestoreSession(id string, messages int) { s.setSession(id, true, messages) }
 
 // IncrementMessageCount records that something was said.
 func (s *State) IncrementMessageCount() { s.MessageCount++ }
 
 // Clear records that the client is in no session. It keeps the list of sessions.
-func (s *State) Clear() { s.enter("", false, 0) }
+func (s *State) Clear() { s.setSession("", false, 0) }
 
-func (s *State) enter(id string, restored bool, messages int) {
+func (s *State) setSession(id string, restored bool, messages int) {
 	s.SessionID, s.IsRestored, s.MessageCount = id, restored, messages
 }
 

@@ -59,10 +59,10 @@ func blockOf(kind string, o *wire.Object, r *wire.Residue) (c session.Content, o
 	case "tool_result":
 		return toolResult(o, r)
 	case "image":
-		source, ok := takeSource(o, r)
+		source, ok := decodeSource(o, r)
 		return session.ImageFrom(source), ok
 	case "document":
-		source, ok := takeSource(o, r)
+		source, ok := decodeSource(o, r)
 		title, _ := o.TakeText("title")
 		return session.File(title, source), ok
 	}
@@ -109,8 +109,8 @@ func toolResult(o *wire.Object, r *wire.Residue) (c session.Content, ok bool) {
 	return c, ok
 }
 
-// takeSource takes the source of an image or a document.
-func takeSource(o *wire.Object, r *wire.Residue) (*session.Source, bool) {
+// decodeSource takes the source of an image or a document.
+func decodeSource(o *wire.Object, r *wire.Residue) (*session.Source, bool) {
 	inner, _ := o.TakeObject("source")
 	s := &session.Source{}
 	s.Type, _ = inner.TakeStr("type")

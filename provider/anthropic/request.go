@@ -54,7 +54,7 @@ func EncodeRequest(r *provider.Request, model string, f provider.Family, maxToke
 	if !r.NoCache && f.CacheMarks >= marks {
 		mark(&o, m.Fields)
 	}
-	m.Notes = append(m.Notes, r.Untaken(f, o.Has("thinking"), o.Has("temperature"))...)
+	m.Notes = append(m.Notes, r.Unsupported(f, o.Has("thinking"), o.Has("temperature"))...)
 	return r.Finish(session.Fields(o), m), nil
 }
 

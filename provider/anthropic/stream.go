@@ -117,13 +117,13 @@ func (b *blockFold) piece(kind provider.EventType, text string) []provider.Event
 func (b *blockFold) add(delta wire.Object) []provider.Event {
 	switch delta.Str("type") {
 	case "text_delta":
-		b.grow("text", delta)
+		b.extend("text", delta)
 		return b.piece(provider.EventText, delta.Str("text"))
 	case "thinking_delta":
-		b.grow("thinking", delta)
+		b.extend("thinking", delta)
 		return b.piece(provider.EventThinking, delta.Str("thinking"))
 	case "signature_delta":
-		b.grow("signature", delta)
+		b.extend("signature", delta)
 	case "input_json_delta":
 		b.input.WriteString(delta.Str("partial_json"))
 		if b.block.Str("type") == "tool_use" {
@@ -137,7 +137,7 @@ func (b *blockFold) add(delta wire.Object) []provider.Event {
 	return nil
 }
 
-func (b *blockFold) grow(member string, delta wire.Object) {
+func (b *blockFold) extend(member string, delta wire.Object) {
 	if b.text[member] == nil {
 		b.text[member] = &strings.Builder{}
 		b.text[member].WriteString(b.block.Str(member))
@@ -179,4 +179,4 @@ func (s *Stream) Body() []byte {
 }
 
 // Message returns what has arrived of the message.
-func (s *Stream) Message() (*session.MessageEntry, error) { return wire.Said(s.Body(), Decode) }
+func (s *Stream) Message() (*session.MessageEntry, error) { return wire.MessageSoFar(s.Body(), Decode) }

@@ -164,14 +164,14 @@ func (c *Client) Encode(r *provider.Request) (*provider.Encoded, error) {
 	encode := func(r *provider.Request) (*provider.Encoded, error) { return c.dialect.encode(c, r) }
 	if r == nil || r.Memo == nil {
 		encoded, err := encode(r)
-		return c.lacking(encoded, r), err
+		return c.noteOmitted(encoded, r), err
 	}
 	encoded, err := r.Memo.Encode(r, encode)
-	return c.lacking(encoded, r), err
+	return c.noteOmitted(encoded, r), err
 }
 
-// lacking notes in an encoded request what it was written without.
-func (c *Client) lacking(encoded *provider.Encoded, r *provider.Request) *provider.Encoded {
+// noteOmitted notes in an encoded request what it was written without.
+func (c *Client) noteOmitted(encoded *provider.Encoded, r *provider.Request) *provider.Encoded {
 	if encoded != nil {
 		encoded.Without = r.Without
 	}
@@ -219,7 +219,7 @@ func (t *turn) run() {
 			return
 		}
 		wait, again := t.client.info.Retries.After(err, attempt)
-		if less := t.client.learn(t.request, t.encoded, err); less != nil { // each time it has less
+		if less := t.client.noteRefused(t.request, t.encoded, err); less != nil { // each time it has less
 			t.encoded, wait, again = less, 0, true
 		}
 		if !again || t.begun || t.once || t.ctx.Err() != nil {
@@ -292,7 +292,7 @@ func (t *turn) readStream(answer io.Reader) (*session.MessageEntry, error) {
 	stream := t.client.dialect.stream()
 	err := wire.Events(answer, func(data []byte) error {
 		events, err := stream.Add(data)
-		if !t.tell(events) {
+		if !t.emit(events) {
 			return errStopped
 		}
 		if err == nil && stream.Done() && t.client.dialect.endsAtOnce {
@@ -336,12 +336,12 @@ func (t *turn) readWhole(answer io.Reader) (*session.MessageEntry, error) {
 		return nil, fmt.Errorf("it is no message: %q", data)
 	}
 	m := body.Entries[0].Message
-	t.tell(provider.EventsOf(m))
+	t.emit(provider.EventsOf(m))
 	return m, nil
 }
 
-// tell yields events. It reports whether the caller wants more.
-func (t *turn) tell(events []provider.Event) bool {
+// emit yields events. It reports whether the caller wants more.
+func (t *turn) emit(events []provider.Event) bool {
 	for _, event := range events {
 		t.begun = t.begun || event.Type != provider.EventUsage
 		if t.stopped = !t.yield(event, nil); t.stopped {

@@ -155,7 +155,7 @@ func Text(turns []Turn) string {
 // kind of line end a reader may take for one.
 func indented(text string) string {
 	var b strings.Builder
-	for line := range strings.SplitSeq(tidy(text), "\n") {
+	for line := range strings.SplitSeq(cleaned(text), "\n") {
 		if line != "" {
 			b.WriteString(indent + line)
 		}
@@ -164,12 +164,12 @@ func indented(text string) string {
 	return b.String()
 }
 
-// tidy returns a text with one kind of line end, and without bytes that JSON cannot hold.
-func tidy(text string) string { return lineEnds.Replace(strings.ToValidUTF8(text, "\uFFFD")) }
+// cleaned returns a text with one kind of line end, and without bytes that JSON cannot hold.
+func cleaned(text string) string { return lineEnds.Replace(strings.ToValidUTF8(text, "\uFFFD")) }
 
 var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\v", "\n", "\f", "\n", "\u0085", "\n", "\u2028", "\n", "\u2029", "\n")
 
-func oneLine(name string) string { return strings.Join(strings.Fields(tidy(name)), " ") }
+func oneLine(name string) string { return strings.Join(strings.Fields(cleaned(name)), " ") }
 
 // Read returns the task that a request asks for. ok is false if it asks for something
 // else.

@@ -224,8 +224,8 @@ func thought(t *session.ThinkingContent, r *wire.Residue) json.RawMessage {
 	return o.JSON()
 }
 
-// around returns a part that holds an object, with what was around it.
-func around(name string, inner wire.Object, r *wire.Residue) json.RawMessage {
+// enclosed returns a part that holds an object, with what was around it.
+func enclosed(name string, inner wire.Object, r *wire.Residue) json.RawMessage {
 	r.Restore(&inner)
 	var o wire.Object
 	o.SetObject(name, inner)
@@ -241,9 +241,9 @@ func (e *encoder) media(c *session.Content, r *wire.Residue) json.RawMessage {
 	var s spelling
 	switch source.Type {
 	case provider.SourceBase64:
-		s = spelt(r.Form, inlineSpellings)
+		s = spellingOf(r.Form, inlineSpellings)
 	case provider.SourceURL:
-		s = spelt(r.Form, fileSpellings)
+		s = spellingOf(r.Form, fileSpellings)
 	case provider.SourceText:
 		return wire.Object{{Name: "text", Value: wire.Quote(source.Data)}}.JSON()
 	default:
@@ -254,10 +254,10 @@ func (e *encoder) media(c *session.Content, r *wire.Residue) json.RawMessage {
 		o.SetStr(s.mime, source.MediaType)
 	}
 	o.SetStr(s.data, source.Data)
-	return around(s.part, o, r)
+	return enclosed(s.part, o, r)
 }
 
-func spelt(form string, spellings []spelling) spelling {
+func spellingOf(form string, spellings []spelling) spelling {
 	for _, s := range spellings {
 		if form == s.part+"/"+s.mime {
 			return s
@@ -287,7 +287,7 @@ func (e *encoder) call(c *session.Content, r *wire.Residue) (json.RawMessage, er
 	o.SetStr("name", name)
 	o.Put("args", args)
 	e.noteID(c.ToolUse.ID, !slices.Contains(r.Absent, "id") && !r.Fields.Has("id"))
-	return around(named(r.Form, callNames), o, r), nil
+	return enclosed(named(r.Form, callNames), o, r), nil
 }
 
 // safeName returns a name that a function may have.
@@ -338,7 +338,7 @@ func (e *encoder) result(t *session.ToolResultContent, r *wire.Residue) json.Raw
 	if wire.HasMedia(t.Parts) || wire.HasRaw(t.Parts) {
 		e.notes.Add("of a tool's result only the text is sent")
 	}
-	return around(named(r.Form, resultNames), o, r)
+	return enclosed(named(r.Form, resultNames), o, r)
 }
 
 // response returns a function's result as the object that it must be.

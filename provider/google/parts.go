@@ -64,9 +64,9 @@ func (d *Decoder) part(raw json.RawMessage) (c session.Content, ok bool) {
 	case o.Has(fileSpellings[0].part) || o.Has(fileSpellings[1].part):
 		c, ok = mediaPart(&o, &r, fileSpellings, provider.SourceURL)
 	default:
-		if inner, is := takeNamed(&o, callNames, &r); is {
+		if inner, is := namedObject(&o, callNames, &r); is {
 			c, ok = d.call(inner, &r)
-		} else if inner, is := takeNamed(&o, resultNames, &r); is {
+		} else if inner, is := namedObject(&o, resultNames, &r); is {
 			c, ok = d.result(inner, &r)
 		}
 	}
@@ -78,9 +78,9 @@ func (d *Decoder) part(raw json.RawMessage) (c session.Content, ok bool) {
 	return c, true
 }
 
-// takeNamed takes the object that a part holds under one of the names, the usual
+// namedObject takes the object that a part holds under one of the names, the usual
 // one first.
-func takeNamed(o *wire.Object, names []string, r *wire.Residue) (wire.Object, bool) {
+func namedObject(o *wire.Object, names []string, r *wire.Residue) (wire.Object, bool) {
 	for i, name := range names {
 		if inner, ok := o.TakeObject(name); ok {
 			if i > 0 {

@@ -39,7 +39,7 @@ func EncodeRequest(r *provider.Request, f provider.Family) (*provider.Encoded, e
 		all := wire.Object{{Name: "functionDeclarations", Value: functions}}
 		o.Put("tools", wire.List([]json.RawMessage{all.JSON()}))
 	}
-	m.Notes = append(m.Notes, r.Untaken(f, config.Has("thinkingConfig"), config.Has("temperature"))...)
+	m.Notes = append(m.Notes, r.Unsupported(f, config.Has("thinkingConfig"), config.Has("temperature"))...)
 	return r.Finish(session.Fields(o), m), nil
 }
 

@@ -118,7 +118,7 @@ func (s *Stream) addCandidate(o wire.Object) []provider.Event {
 	for _, raw := range parts {
 		c.addPart(wire.Members(raw))
 		if index == 0 {
-			events = append(events, s.news(raw, len(c.parts)-1)...)
+			events = append(events, s.partEvents(raw, len(c.parts)-1)...)
 		}
 	}
 	c.content.Merge(content)
@@ -126,8 +126,8 @@ func (s *Stream) addCandidate(o wire.Object) []provider.Event {
 	return events
 }
 
-// news returns the events of a part. Calls come whole.
-func (s *Stream) news(raw json.RawMessage, block int) []provider.Event {
+// partEvents returns the events of a part. Calls come whole.
+func (s *Stream) partEvents(raw json.RawMessage, block int) []provider.Event {
 	o := wire.Members(raw)
 	if text := o.Str("text"); text != "" {
 		kind := provider.EventText
@@ -213,7 +213,7 @@ func (s *Stream) Message() (*session.MessageEntry, error) {
 	if s.at[0] == nil {
 		return nil, nil
 	}
-	m, err := wire.Said(s.Body(), Decode)
+	m, err := wire.MessageSoFar(s.Body(), Decode)
 	if m == nil || err != nil {
 		return nil, err
 	}

@@ -82,7 +82,7 @@ func (l *Limits) picture(c *session.Content) (session.Content, string) {
 	if strings.HasPrefix(s.MediaType, "image/hei") && slices.Contains(l.Images, s.MediaType) {
 		return *c, "" // which cannot be decoded here
 	}
-	f := l.fit(s.Data)
+	f := l.fitBase64(s.Data)
 	switch {
 	case f.err != nil:
 		return named(c, f.err.Error())

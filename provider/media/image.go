@@ -56,7 +56,7 @@ func (l *Limits) image(data []byte) ([]byte, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	if l.takes(i) {
+	if l.accepts(i) {
 		return data, i.mediaType, nil
 	}
 	if picture == nil {
@@ -135,8 +135,8 @@ func scale(picture image.Image, side int) image.Image {
 	return scaled
 }
 
-// fitted is what became of a picture.
-type fitted struct {
+// fittedPicture is what became of a picture.
+type fittedPicture struct {
 	data, mediaType string // in base64
 	err             error
 }
@@ -145,11 +145,11 @@ type fitted struct {
 var fittings = struct {
 	sync.Mutex
 	seed  maphash.Seed
-	known map[fitting]fitted
+	known map[fittingKey]fittedPicture
 	bytes int
-}{seed: maphash.MakeSeed(), known: make(map[fitting]fitted)}
+}{seed: maphash.MakeSeed(), known: make(map[fittingKey]fittedPicture)}
 
-type fitting struct {
+type fittingKey struct {
 	limits *Limits
 	sum    uint64
 	bytes  int
@@ -161,9 +161,9 @@ const (
 	maxFittingsBytes = 64 << 20
 )
 
-// fit is image for base64. The same picture is decoded once.
-func (l *Limits) fit(data string) fitted {
-	key := fitting{l, maphash.String(fittings.seed, data), len(data)}
+// fitBase64 is image for base64. The same picture is decoded once.
+func (l *Limits) fitBase64(data string) fittedPicture {
+	key := fittingKey{l, maphash.String(fittings.seed, data), len(data)}
 	fittings.Lock()
 	f, ok := fittings.known[key]
 	fittings.Unlock()

@@ -66,7 +66,7 @@ var (
 	}
 )
 
-// takes reports whether pictures like this are taken as they are.
-func (l *Limits) takes(i *info) bool {
+// accepts reports whether pictures like this are taken as they are.
+func (l *Limits) accepts(i *info) bool {
 	return slices.Contains(l.Images, i.mediaType) && i.bytes <= l.ImageBytes && (l.Side == 0 || max(i.width, i.height) <= l.Side)
 }

@@ -20,7 +20,7 @@ const (
 // conversation.
 func (p *plan) digestOf(t *digest.Task) {
 	for line := range strings.Lines(t.Instructions) {
-		p.obey(strings.TrimSpace(line), nil)
+		p.follow(strings.TrimSpace(line), nil)
 	}
 	if len(p.text) > 0 {
 		return // they said what to answer

@@ -106,8 +106,8 @@ func (m *Model) Stream(ctx context.Context, r *provider.Request) iter.Seq2[provi
 			yield(provider.Event{}, p.fail)
 			return
 		}
-		s := speaker{ctx: ctx, delay: m.Delay, yield: yield, input: input, plan: p}
-		s.speak()
+		s := answerer{ctx: ctx, delay: m.Delay, yield: yield, input: input, plan: p}
+		s.run()
 	}
 }
 
@@ -154,7 +154,7 @@ func planOf(r *provider.Request, id string) plan {
 	prompt := session.TextOf(r.Entries[last].Message.Content)
 	heard := true
 	for line := range strings.Lines(prompt) {
-		heard = !p.obey(strings.TrimSpace(line), r.Tools) && heard
+		heard = !p.follow(strings.TrimSpace(line), r.Tools) && heard
 	}
 	if heard {
 		p.text = []string{"You said: " + strings.TrimSpace(prompt)}
@@ -195,8 +195,8 @@ func resultsAt(entries []session.Entry) []string {
 	return said
 }
 
-// obey does what a line of a prompt asks for; false if it asks for nothing.
-func (p *plan) obey(line string, tools []provider.Tool) bool {
+// follow does what a line of a prompt asks for; false if it asks for nothing.
+func (p *plan) follow(line string, tools []provider.Tool) bool {
 	word, rest, _ := strings.Cut(line, " ")
 	rest = strings.TrimSpace(rest)
 	switch strings.ToLower(word) {
@@ -256,8 +256,8 @@ func (p *plan) call(rest string, tools []provider.Tool) bool {
 	return true
 }
 
-// speaker carries out a plan.
-type speaker struct {
+// answerer carries out a plan.
+type answerer struct {
 	ctx   context.Context
 	delay time.Duration
 	yield func(provider.Event, error) bool
@@ -268,7 +268,7 @@ type speaker struct {
 	output  int
 }
 
-func (s *speaker) speak() {
+func (s *answerer) run() {
 	err := s.blocks()
 	switch {
 	case errors.Is(err, errLeft):
@@ -285,7 +285,7 @@ func (s *speaker) speak() {
 // errLeft: the caller wants no more.
 var errLeft = errors.New("the caller stopped")
 
-func (s *speaker) blocks() error {
+func (s *answerer) blocks() error {
 	for _, thought := range s.plan.thoughts {
 		err := s.words(provider.EventThinking, thought, func(text string) session.Content {
 			return session.Thinking(text, "")
@@ -314,7 +314,7 @@ func (s *speaker) blocks() error {
 }
 
 // words says a text word by word, as a block that grows.
-func (s *speaker) words(kind provider.EventType, text string, block func(string) session.Content) error {
+func (s *answerer) words(kind provider.EventType, text string, block func(string) session.Content) error {
 	at, said := len(s.content), 0
 	for said < len(text) {
 		next := said + strings.IndexAny(text[said+1:], " \n") + 1
@@ -331,7 +331,7 @@ func (s *speaker) words(kind provider.EventType, text string, block func(string)
 	return nil
 }
 
-func (s *speaker) call(call *session.ToolUseContent) error {
+func (s *answerer) call(call *session.ToolUseContent) error {
 	block := len(s.content)
 	input, err := call.InputJSON()
 	if err != nil {
@@ -353,7 +353,7 @@ func (s *speaker) call(call *session.ToolUseContent) error {
 }
 
 // send yields an event, after the time that a word takes.
-func (s *speaker) send(e provider.Event) error {
+func (s *answerer) send(e provider.Event) error {
 	if s.delay > 0 {
 		timer := time.NewTimer(s.delay)
 		defer timer.Stop()
@@ -372,7 +372,7 @@ func (s *speaker) send(e provider.Event) error {
 }
 
 // stop yields the end.
-func (s *speaker) stop(reason string, cause error) {
+func (s *answerer) stop(reason string, cause error) {
 	if cause != nil && len(s.content) == 0 {
 		s.yield(provider.Event{}, cause)
 		return

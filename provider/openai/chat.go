@@ -165,7 +165,7 @@ func (d *ChatDecoder) assistant(o *wire.Object, m *session.MessageEntry, r *wire
 		(&wire.Residue{Form: formRefusal}).Keep(&c.Extra, wire.Chat)
 		m.Content = append(m.Content, c)
 	}
-	if c, ok := spokenAudio(o); ok {
+	if c, ok := audioOf(o); ok {
 		m.Content = append(m.Content, c)
 	}
 	if c, ok := d.functionCall(o, len(m.Content) == 0); ok {
@@ -200,8 +200,8 @@ func thought(text, form string) session.Content {
 	return c
 }
 
-// spokenAudio takes the recording of an answer. A mere reference to one stays.
-func spokenAudio(o *wire.Object) (session.Content, bool) {
+// audioOf takes the recording of an answer. A mere reference to one stays.
+func audioOf(o *wire.Object) (session.Content, bool) {
 	audio := wire.Members(o.Get("audio"))
 	data, ok := audio.TakeStr("data")
 	if !ok {

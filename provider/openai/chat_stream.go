@@ -65,7 +65,7 @@ func (s *ChatStream) Add(data []byte) ([]provider.Event, error) {
 		choice := wire.Members(raw)
 		c := s.choice(choice.Int("index"))
 		c.calls.number(&choice)
-		events = append(events, s.news(choice)...)
+		events = append(events, s.choiceEvents(choice)...)
 		c.add(choice)
 	}
 	events = append(events, s.endCalls()...)
@@ -79,8 +79,8 @@ const (
 	blockCalls // and those after it
 )
 
-// news returns the events of a piece of the first choice.
-func (s *ChatStream) news(choice wire.Object) []provider.Event {
+// choiceEvents returns the events of a piece of the first choice.
+func (s *ChatStream) choiceEvents(choice wire.Object) []provider.Event {
 	if choice.Int("index") != 0 {
 		return nil
 	}
@@ -288,5 +288,5 @@ func (s *ChatStream) Message() (*session.MessageEntry, error) {
 	if s.at[0] == nil {
 		return nil, nil
 	}
-	return wire.Said(s.Body(), DecodeChat)
+	return wire.MessageSoFar(s.Body(), DecodeChat)
 }

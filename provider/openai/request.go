@@ -65,7 +65,7 @@ func EncodeChatRequest(r *provider.Request, model string, f provider.Family, opt
 			return wire.Object{{Name: "type", Value: wire.Quote("function")}, {Name: "function", Value: function.JSON()}}
 		}))
 	}
-	m.Notes = append(m.Notes, r.Untaken(f, effort != "", o.Has("temperature"))...)
+	m.Notes = append(m.Notes, r.Unsupported(f, effort != "", o.Has("temperature"))...)
 	return r.Finish(session.Fields(o), m), nil
 }
 
@@ -109,7 +109,7 @@ func EncodeResponsesRequest(r *provider.Request, model string, f provider.Family
 			return tool
 		}))
 	}
-	m.Notes = append(m.Notes, r.Untaken(f, effort != "", o.Has("temperature"))...)
+	m.Notes = append(m.Notes, r.Unsupported(f, effort != "", o.Has("temperature"))...)
 	return r.Finish(session.Fields(o), m), nil
 }
 

@@ -115,7 +115,7 @@ func (d *itemDecoder) add(m *session.MessageEntry) {
 func (d *itemDecoder) message(raw json.RawMessage, o wire.Object) {
 	role := o.Str("role")
 	if role == session.RoleAssistant {
-		d.answer(saidBlocks(raw, o)...)
+		d.answer(modelBlocks(raw, o)...)
 		return
 	}
 	m := &session.MessageEntry{Role: session.RoleUser}
@@ -153,9 +153,9 @@ func itemContent(o *wire.Object, r *wire.Residue) []session.Content {
 	return itemParts(list, inputText)
 }
 
-// saidBlocks returns what a model said. The first text carries the item's own
+// modelBlocks returns what a model said. The first text carries the item's own
 // residue; an item without text, or with unknown parts, is kept whole.
-func saidBlocks(raw json.RawMessage, o wire.Object) []session.Content {
+func modelBlocks(raw json.RawMessage, o wire.Object) []session.Content {
 	var r wire.Residue
 	r.Miss(o, "type")
 	o.Take("type")

@@ -133,15 +133,15 @@ func (c *itemChecker) parts(at string, list []json.RawMessage, result bool) {
 // following checks that an item of the model follows each reasoning item.
 func (c *itemChecker) following(list []json.RawMessage) {
 	for i := range list {
-		if stranded(list, i) {
+		if isStranded(list, i) {
 			c.Break(provider.RuleOrder, wire.Place("input", i), "reasoning must be followed by what the model said or did")
 		}
 	}
 }
 
-// stranded reports whether an item is reasoning with an id that no item of the model
+// isStranded reports whether an item is reasoning with an id that no item of the model
 // follows: the provider requires the item that the reasoning led to.
-func stranded(list []json.RawMessage, i int) bool {
+func isStranded(list []json.RawMessage, i int) bool {
 	o := wire.Members(list[i])
 	if o.Str("type") != "reasoning" || o.Str("id") == "" {
 		return false

@@ -88,7 +88,7 @@ func (e *itemEncoder) all(messages []wire.Message) ([]json.RawMessage, error) {
 // after it.
 func (e *itemEncoder) dropStranded() {
 	for i := len(e.items) - 1; i >= 0; i-- {
-		if stranded(e.items, i) {
+		if isStranded(e.items, i) {
 			e.items = slices.Delete(e.items, i, i+1)
 		}
 	}
@@ -107,13 +107,13 @@ func (e *itemEncoder) message(m wire.Message) error {
 			e.result(&m.Content[i])
 		}
 	default:
-		e.said(m, &r)
+		e.input(m, &r)
 	}
 	return nil
 }
 
-// said writes a message that is not the model's.
-func (e *itemEncoder) said(m wire.Message, r *wire.Residue) {
+// input writes a message that is not the model's.
+func (e *itemEncoder) input(m wire.Message, r *wire.Residue) {
 	parts := e.parts(m.Content, inputText)
 	if len(parts) == 0 && (len(m.Content) > 0 || !e.own) {
 		return

@@ -60,13 +60,13 @@ func (s *ResponsesStream) Add(data []byte) ([]provider.Event, error) {
 	case "response.output_item.done":
 		return s.end(o), nil
 	case "response.output_text.delta":
-		return s.grow(o, provider.EventText, "content", outputText), nil
+		return s.extend(o, provider.EventText, "content", outputText), nil
 	case "response.refusal.delta":
-		return s.grow(o, provider.EventText, "content", "refusal"), nil
+		return s.extend(o, provider.EventText, "content", "refusal"), nil
 	case "response.reasoning_summary_text.delta":
-		return s.grow(o, provider.EventThinking, "summary", "summary_text"), nil
+		return s.extend(o, provider.EventThinking, "summary", "summary_text"), nil
 	case "response.reasoning_text.delta":
-		return s.grow(o, provider.EventThinking, "content", "reasoning_text"), nil
+		return s.extend(o, provider.EventThinking, "content", "reasoning_text"), nil
 	case "response.function_call_arguments.delta", "response.custom_tool_call_input.delta":
 		i := s.item(o)
 		i.input.WriteString(o.Str("delta"))
@@ -124,8 +124,8 @@ func (s *ResponsesStream) end(o wire.Object) []provider.Event {
 	return events
 }
 
-// grow lengthens a text of an item.
-func (s *ResponsesStream) grow(o wire.Object, event provider.EventType, list, kind string) []provider.Event {
+// extend lengthens a text of an item.
+func (s *ResponsesStream) extend(o wire.Object, event provider.EventType, list, kind string) []provider.Event {
 	i := s.item(o)
 	index := o.Int("content_index")
 	if list == "summary" {
@@ -242,5 +242,5 @@ func (s *ResponsesStream) Message() (*session.MessageEntry, error) {
 		return nil, nil
 	}
 	body = slices.DeleteFunc(body, func(f session.Field) bool { return slices.Contains(echoes, f.Name) })
-	return wire.Said(body.JSON(), DecodeResponses)
+	return wire.MessageSoFar(body.JSON(), DecodeResponses)
 }

@@ -64,8 +64,8 @@ func (a *answer) message(none string) rawjson.Members {
 	return rawjson.MembersOf(a.said[0])
 }
 
-// around returns what was around an answer in the response it is from.
-func (a *answer) around(name string) rawjson.Members {
+// envelope returns what was around an answer in the response it is from.
+func (a *answer) envelope(name string) rawjson.Members {
 	return rawjson.MembersOf(a.kept.Envelope.Get(name))
 }
 
@@ -110,7 +110,7 @@ func googleResponse(o *rawjson.Members, a *answer) {
 		candidate.Put("content", a.said[0])
 	}
 	candidate.SetText("finishReason", wire.GoogleStops.Encode(a.StopReason))
-	candidate.Merge(a.around("candidate"))
+	candidate.Merge(a.envelope("candidate"))
 	if alternative(o, "candidates", candidate); a.n > 0 {
 		return
 	}
@@ -118,7 +118,7 @@ func googleResponse(o *rawjson.Members, a *answer) {
 		return members("promptTokenCount", u.Sent(), "cachedContentTokenCount", u.CacheRead,
 			"candidatesTokenCount", max(u.Output-u.Reasoning, 0), "thoughtsTokenCount", u.Reasoning, "totalTokenCount", u.Sent()+u.Output)
 	})
-	o.Merge(a.around("response"))
+	o.Merge(a.envelope("response"))
 }
 
 func chatResponse(o *rawjson.Members, a *answer) {
@@ -132,7 +132,7 @@ func chatResponse(o *rawjson.Members, a *answer) {
 	}
 	choice.SetObject("message", message)
 	choice.SetText("finish_reason", wire.ChatStops.Encode(a.StopReason))
-	choice.Merge(a.around("choice"))
+	choice.Merge(a.envelope("choice"))
 	if alternative(o, "choices", choice); a.n > 0 {
 		return
 	}
@@ -145,7 +145,7 @@ func chatResponse(o *rawjson.Members, a *answer) {
 			"prompt_tokens_details", members("cached_tokens", u.CacheRead),
 			"completion_tokens_details", members("reasoning_tokens", u.Reasoning))
 	})
-	o.Merge(a.around("response"))
+	o.Merge(a.envelope("response"))
 }
 
 // joinTexts joins the texts of an answer: clients do not expect a list there.
@@ -180,6 +180,6 @@ func responsesResponse(o *rawjson.Members, a *answer) {
 		return members("input_tokens", u.Sent(), "input_tokens_details", members("cached_tokens", u.CacheRead),
 			"output_tokens", u.Output, "output_tokens_details", members("reasoning_tokens", u.Reasoning), "total_tokens", u.Sent()+u.Output)
 	})
-	o.Merge(a.around("response"))
+	o.Merge(a.envelope("response"))
 	o.Put("output", rawjson.List(a.said))
 }

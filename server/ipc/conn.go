@@ -45,7 +45,7 @@ type conn struct {
 
 	// spoken says whether the last message was tagged. It decides in which dialect an
 	// unreadable line is answered. Only the reading goroutine uses it.
-	spoken bool
+	isTagged bool
 
 	mu      sync.Mutex       // guards what follows
 	calls   map[string]*call // those under way that have an id, by that
@@ -80,7 +80,7 @@ func (c *conn) serve() {
 	for {
 		line, err := c.in.Next()
 		if errors.Is(err, lines.ErrTooLong) {
-			c.complain(&home.ErrorInfo{
+			c.reportBadLine(&home.ErrorInfo{
 				Kind: home.KindTooLarge, Message: fmt.Sprintf("the line was skipped: it has more than %d bytes", c.server.opts.MaxLine),
 				Hint: "send less at a time",
 			}, jrpc2.InvalidRequest)
@@ -104,7 +104,7 @@ func (c *conn) end(err error) {
 	turn := c.tagged.turn
 	c.mu.Unlock()
 	if turn != nil {
-		c.decideLater(c.ctx, turn)
+		c.leaveUndecided(c.ctx, turn)
 	}
 	if !errors.Is(err, io.EOF) && !errors.Is(err, os.ErrDeadlineExceeded) {
 		c.cancel(errGone) // the connection broke
@@ -144,39 +144,39 @@ func (c *conn) await(done <-chan struct{}) {
 // handle answers a line, or begins to.
 func (c *conn) handle(line []byte) {
 	if !utf8.Valid(line) { // encoding/json would silently replace other bytes
-		c.complain(invalid("", "the line is not UTF-8"), jrpc2.ParseError)
+		c.reportBadLine(invalid("", "the line is not UTF-8"), jrpc2.ParseError)
 		return
 	}
 	if line[0] == '[' {
-		c.spoken = false
+		c.isTagged = false
 		c.rpc(line)
 		return
 	}
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(line, &members); err != nil {
 		if json.Valid(line) {
-			c.complain(invalid("", `the line is JSON, but not an object: a message is an object with "jsonrpc" or "type"`), jrpc2.InvalidRequest)
+			c.reportBadLine(invalid("", `the line is JSON, but not an object: a message is an object with "jsonrpc" or "type"`), jrpc2.InvalidRequest)
 		} else {
-			c.complain(invalid("", "the line is not JSON: %v", err), jrpc2.ParseError)
+			c.reportBadLine(invalid("", "the line is not JSON: %v", err), jrpc2.ParseError)
 		}
 		return
 	}
 	switch {
 	case members["jsonrpc"] != nil:
-		c.spoken = false
+		c.isTagged = false
 		c.rpc(line)
 	case members["type"] != nil:
-		c.spoken = true
+		c.isTagged = true
 		c.answerTagged(members["type"], line)
 	default:
-		c.complain(invalid("", `the object has neither "jsonrpc" nor "type": it is a message of neither protocol`), jrpc2.InvalidRequest)
+		c.reportBadLine(invalid("", `the object has neither "jsonrpc" nor "type": it is a message of neither protocol`), jrpc2.InvalidRequest)
 	}
 }
 
-// complain reports, in the dialect that the client used last, what is wrong with a line that
+// reportBadLine reports, in the dialect that the client used last, what is wrong with a line that
 // belongs to no request.
-func (c *conn) complain(info *home.ErrorInfo, code jrpc2.Code) {
-	if c.spoken {
+func (c *conn) reportBadLine(info *home.ErrorInfo, code jrpc2.Code) {
+	if c.isTagged {
 		c.write(taggedFailure("", info))
 		return
 	}

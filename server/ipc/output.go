@@ -26,19 +26,19 @@ type output struct {
 	queue   [][]byte
 	size    int           // of queue
 	writing bool          // a goroutine is writing
-	taken   chan struct{} // is closed, and replaced, when queue becomes empty or err is set
+	drained chan struct{} // is closed, and replaced, when queue becomes empty or err is set
 	err     error
 }
 
 func newOutput(w io.Writer, timeout time.Duration, failed func(error)) *output {
-	return &output{w: w, timeout: timeout, failed: failed, taken: make(chan struct{})}
+	return &output{w: w, timeout: timeout, failed: failed, drained: make(chan struct{})}
 }
 
 // send queues a line. It waits while too much is queued already.
 func (o *output) send(ctx context.Context, line []byte) error {
 	o.mu.Lock()
 	for o.err == nil && o.size >= maxQueue {
-		taken := o.taken
+		taken := o.drained
 		o.mu.Unlock()
 		select {
 		case <-taken:
@@ -127,15 +127,15 @@ func (o *output) fail(err error) {
 
 // wake needs the lock.
 func (o *output) wake() {
-	close(o.taken)
-	o.taken = make(chan struct{})
+	close(o.drained)
+	o.drained = make(chan struct{})
 }
 
 // flush waits until everything is written, nothing more can be, or the time is over.
 func (o *output) flush(over <-chan time.Time) {
 	o.mu.Lock()
 	for o.writing && o.err == nil {
-		taken := o.taken
+		taken := o.drained
 		o.mu.Unlock()
 		select {
 		case <-taken:

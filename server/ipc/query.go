@@ -72,8 +72,8 @@ type (
 	}
 )
 
-// turning is a query that is under way.
-type turning struct {
+// runningQuery is a query that is under way.
+type runningQuery struct {
 	session string // "" until it is created
 	asked   string // the call about which it asks, or ""
 }
@@ -100,7 +100,7 @@ func (c *conn) query(ctx context.Context, line []byte) (any, error) {
 	if err := read(line, &r); err != nil {
 		return nil, err
 	}
-	return nil, c.takeTurn(ctx, "query", func(ctx context.Context, o home.TurnOptions, send func(home.TurnEvent) error) (*home.TurnResult, error) {
+	return nil, c.runTurn(ctx, "query", func(ctx context.Context, o home.TurnOptions, send func(home.TurnEvent) error) (*home.TurnResult, error) {
 		return c.server.home.Turns.Prompt(ctx, home.PromptRequest{TurnOptions: o, Text: r.Query}, send)
 	})
 }
@@ -123,7 +123,7 @@ func (c *conn) toolApprove(ctx context.Context, line []byte) (any, error) {
 	if err != nil || done.Running {
 		return nil, err
 	}
-	return nil, c.takeTurn(ctx, "tool_approve", func(ctx context.Context, o home.TurnOptions, send func(home.TurnEvent) error) (*home.TurnResult, error) {
+	return nil, c.runTurn(ctx, "tool_approve", func(ctx context.Context, o home.TurnOptions, send func(home.TurnEvent) error) (*home.TurnResult, error) {
 		return c.server.home.Turns.Resume(ctx, home.ResumeTurnRequest{TurnOptions: o}, send)
 	})
 }
@@ -138,9 +138,9 @@ func (c *conn) turnSession() string {
 	return c.tagged.session
 }
 
-// takeTurn lets the model work beside other requests. Only one query at a time: without ids,
+// runTurn lets the model work beside other requests. Only one query at a time: without ids,
 // a client could not tell the pieces of two answers apart.
-func (c *conn) takeTurn(ctx context.Context, request string, take func(context.Context, home.TurnOptions, func(home.TurnEvent) error) (*home.TurnResult, error)) error {
+func (c *conn) runTurn(ctx context.Context, request string, take func(context.Context, home.TurnOptions, func(home.TurnEvent) error) (*home.TurnResult, error)) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.tagged.turn != nil {
@@ -149,13 +149,13 @@ func (c *conn) takeTurn(ctx context.Context, request string, take func(context.C
 			Hint: "wait for stream_complete, or use turns.steer to tell the model more and turns.cancel to stop it",
 		}
 	}
-	turn := &turning{session: c.tagged.session}
+	turn := &runningQuery{session: c.tagged.session}
 	c.tagged.turn = turn
 	options := home.TurnOptions{ChatRequest: c.tagged.chat}
 	options.Session = turn.session
 	c.work.Go(func() {
 		answer, err := c.guarded(request, func() (any, error) {
-			result, err := take(ctx, options, func(e home.TurnEvent) error { return c.hear(ctx, turn, &e) })
+			result, err := take(ctx, options, func(e home.TurnEvent) error { return c.sendEvent(ctx, turn, &e) })
 			if err != nil {
 				return nil, err
 			}
@@ -172,9 +172,9 @@ func (c *conn) takeTurn(ctx context.Context, request string, take func(context.C
 	return nil
 }
 
-// hear passes on an event of a turn.
-func (c *conn) hear(ctx context.Context, turn *turning, e *home.TurnEvent) error {
-	if err := c.adopt(ctx, turn, e.Session); err != nil {
+// sendEvent passes on an event of a turn.
+func (c *conn) sendEvent(ctx context.Context, turn *runningQuery, e *home.TurnEvent) error {
+	if err := c.announceSession(ctx, turn, e.Session); err != nil {
 		return err
 	}
 	var m any
@@ -206,8 +206,8 @@ func textOf(r *agent.Result) string {
 	return r.Text
 }
 
-// adopt tells the client about a session that the query has created.
-func (c *conn) adopt(ctx context.Context, turn *turning, made string) error {
+// announceSession tells the client about a session that the query has created.
+func (c *conn) announceSession(ctx context.Context, turn *runningQuery, made string) error {
 	c.mu.Lock()
 	if turn.session != "" || made == "" {
 		c.mu.Unlock()
@@ -223,19 +223,19 @@ func (c *conn) adopt(ctx context.Context, turn *turning, made string) error {
 
 // asks records the call about which the turn asks. If no more requests are read, it can only
 // be decided later.
-func (c *conn) asks(ctx context.Context, turn *turning, call string) {
+func (c *conn) asks(ctx context.Context, turn *runningQuery, call string) {
 	c.mu.Lock()
 	turn.asked = call
 	drained := c.drained
 	c.mu.Unlock()
 	if drained {
-		c.decideLater(ctx, turn)
+		c.leaveUndecided(ctx, turn)
 	}
 }
 
-// decideLater ends a turn that waits for a decision which this client can no longer send. The
+// leaveUndecided ends a turn that waits for a decision which this client can no longer send. The
 // question stays in the log.
-func (c *conn) decideLater(ctx context.Context, turn *turning) {
+func (c *conn) leaveUndecided(ctx context.Context, turn *runningQuery) {
 	c.mu.Lock()
 	r := home.ApproveRequest{Session: turn.session, Call: turn.asked, Decision: agent.Later}
 	c.mu.Unlock()

@@ -116,11 +116,11 @@ func (c *conn) rpc(line []byte) {
 	requests, err := jrpc2.ParseRequests(line)
 	switch {
 	case err != nil:
-		c.complain(invalid("", "the line is not JSON"), jrpc2.ParseError)
+		c.reportBadLine(invalid("", "the line is not JSON"), jrpc2.ParseError)
 	case len(requests) == 0:
-		c.complain(invalid("", "the batch is empty"), jrpc2.InvalidRequest)
+		c.reportBadLine(invalid("", "the batch is empty"), jrpc2.InvalidRequest)
 	case len(requests) > maxBatch:
-		c.complain(invalid("", "the batch has %d requests; %d are allowed", len(requests), maxBatch), jrpc2.InvalidRequest)
+		c.reportBadLine(invalid("", "the batch has %d requests; %d are allowed", len(requests), maxBatch), jrpc2.InvalidRequest)
 	case !requests[0].Batch:
 		c.begin(requests[0], func(answer *response) {
 			if answer != nil {
@@ -225,15 +225,15 @@ func (c *conn) newCall(id json.RawMessage, r *jrpc2.ParsedRequest) (*call, error
 	params := r.Params
 	if op.Reads {
 		var err error
-		if params, one.input, err = takeInput(params); err != nil {
+		if params, one.input, err = splitInput(params); err != nil {
 			return nil, err
 		}
 	}
 	return one, decode(params, one.params)
 }
 
-// takeInput takes the member "input" out of params: what an operation reads beside its request.
-func takeInput(params json.RawMessage) (rest json.RawMessage, input string, err error) {
+// splitInput takes the member "input" out of params: what an operation reads beside its request.
+func splitInput(params json.RawMessage) (rest json.RawMessage, input string, err error) {
 	var members map[string]json.RawMessage
 	if err := decode(params, &members); err != nil || members["input"] == nil {
 		return params, "", err
@@ -275,7 +275,7 @@ func (c *conn) admit(one *call) error {
 			return context.Cause(c.ctx)
 		}
 	}
-	if err := c.enter(one); err != nil {
+	if err := c.register(one); err != nil {
 		<-c.tokens(one)
 		return err
 	}
@@ -283,8 +283,8 @@ func (c *conn) admit(one *call) error {
 	return nil
 }
 
-// enter makes a request known to those who may cancel it.
-func (c *conn) enter(one *call) error {
+// register makes a request known to those who may cancel it.
+func (c *conn) register(one *call) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if one.id != nil && c.calls[string(one.id)] != nil {

@@ -79,7 +79,7 @@ type (
 type taggedState struct {
 	session string           // the current session, or "" if there is none yet
 	chat    home.ChatRequest // how queries are answered
-	turn    *turning         // the query under way, or nil
+	turn    *runningQuery    // the query under way, or nil
 }
 
 // taggedRequests are the requests by their types. Each returns the answer.
@@ -100,7 +100,7 @@ var taggedRequests = map[string]func(c *conn, ctx context.Context, line []byte) 
 func (c *conn) answerTagged(kind json.RawMessage, line []byte) {
 	var name string
 	if json.Unmarshal(kind, &name) != nil {
-		c.complain(invalid("type", "type must be a string"), 0)
+		c.reportBadLine(invalid("type", "type must be a string"), 0)
 		return
 	}
 	request := taggedRequests[name]
@@ -140,14 +140,14 @@ func read(line []byte, into any) error {
 	return home.Misread(line, into, json.Unmarshal(line, into))
 }
 
-func (c *conn) present() string {
+func (c *conn) currentSession() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.tagged.session
 }
 
-// setPresent makes a session the current one.
-func (c *conn) setPresent(session string) {
+// setCurrentSession makes a session the current one.
+func (c *conn) setCurrentSession(session string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.tagged.session = session
@@ -166,14 +166,14 @@ func (c *conn) sessionCreate(ctx context.Context, line []byte) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.setPresent(made.Session)
+	c.setCurrentSession(made.Session)
 	return sessionCreated{"session_created", made.Session}, nil
 }
 
 // sessionSave says whether the current session is saved. Every message is saved as soon as it
 // arrives, so it only checks that there is a session.
 func (c *conn) sessionSave(ctx context.Context, _ []byte) (any, error) {
-	present := c.present()
+	present := c.currentSession()
 	if present == "" {
 		return sessionSaved{"session_saved", false}, nil
 	}
@@ -196,7 +196,7 @@ func (c *conn) sessionLoad(ctx context.Context, line []byte) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.setPresent(info.Name)
+	c.setCurrentSession(info.Name)
 	return sessionLoaded{"session_loaded", info.Name, messages}, nil
 }
 
@@ -268,7 +268,7 @@ func (c *conn) sessionExport(ctx context.Context, line []byte) (any, error) {
 	if err := read(line, &r); err != nil {
 		return nil, err
 	}
-	of := c.present()
+	of := c.currentSession()
 	if r.SessionID != nil {
 		of = *r.SessionID
 	}

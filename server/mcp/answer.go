@@ -27,7 +27,7 @@ type answer struct {
 	head   string
 	blocks []string
 	next   []string // advice: what was left out, and how to get it
-	room   int      // tokens for blocks
+	limit  int      // tokens for blocks
 	used   int
 }
 
@@ -37,9 +37,9 @@ func newAnswer(tokens int) (*answer, error) {
 		tokens = defaultTokens
 	}
 	if tokens < minTokens || tokens > maxTokens {
-		return nil, mistake(fmt.Sprintf("max_tokens is %d; it must be from %d to %d", tokens, minTokens, maxTokens))
+		return nil, callError(fmt.Sprintf("max_tokens is %d; it must be from %d to %d", tokens, minTokens, maxTokens))
 	}
-	return &answer{room: tokens - aroundQuote}, nil
+	return &answer{limit: tokens - aroundQuote}, nil
 }
 
 // tokensIn counts tokens for an unknown model, so it estimates on the high side.
@@ -50,11 +50,11 @@ var tokensIn = window.Estimate("", "").CountText
 func (a *answer) add(block string) bool {
 	block = plain.Text(block)
 	n := tokensIn(block) + 1
-	if a.used+n > a.room {
+	if a.used+n > a.limit {
 		if len(a.blocks) > 0 {
 			return false
 		}
-		block = shorten(block, a.room-a.used-1)
+		block = shorten(block, a.limit-a.used-1)
 		n = tokensIn(block) + 1
 	}
 	a.blocks = append(a.blocks, block)
@@ -62,8 +62,8 @@ func (a *answer) add(block string) bool {
 	return true
 }
 
-// advise adds a line about what to do next.
-func (a *answer) advise(format string, args ...any) {
+// addHint adds a line about what to do next.
+func (a *answer) addHint(format string, args ...any) {
 	a.next = append(a.next, fmt.Sprintf(format, args...))
 }
 
@@ -134,7 +134,7 @@ func readCursor(text string) (c cursor, err error) {
 		err = json.Unmarshal(b, &c)
 	}
 	if err != nil || c.Skip < 0 || c.At < 0 || c.Byte < 0 {
-		return c, mistake("cursor is not one from an answer; pass it as it was given, or leave it out")
+		return c, callError("cursor is not one from an answer; pass it as it was given, or leave it out")
 	}
 	return c, nil
 }

@@ -17,7 +17,7 @@ import (
 
 // addTool adds a tool, and notes which arguments it takes.
 func addTool[In, Out any](f *face, t *sdk.Tool, h sdk.ToolHandlerFor[In, Out]) {
-	f.takes[t.Name] = reflect.TypeFor[In]()
+	f.arguments[t.Name] = reflect.TypeFor[In]()
 	sdk.AddTool(f.server, t, h)
 }
 
@@ -26,8 +26,8 @@ func addTool[In, Out any](f *face, t *sdk.Tool, h sdk.ToolHandlerFor[In, Out]) {
 func (f *face) checkArguments(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, r sdk.Request) (sdk.Result, error) {
 		params, ok := r.GetParams().(*sdk.CallToolParamsRaw)
-		if ok && f.takes[params.Name] != nil {
-			given, err := checked(params.Name, argumentsIn(f.takes[params.Name]), params.Arguments, f.writers[params.Name])
+		if ok && f.arguments[params.Name] != nil {
+			given, err := checked(params.Name, argumentsIn(f.arguments[params.Name]), params.Arguments, f.writers[params.Name])
 			if err != nil {
 				return f.failed(err), nil
 			}
@@ -60,11 +60,11 @@ func argumentsIn(in reflect.Type) (all []argument) {
 func checked(tool string, takes []argument, text json.RawMessage, strict bool) (json.RawMessage, error) {
 	var given map[string]any
 	if len(text) > 0 && json.Unmarshal(text, &given) != nil {
-		return nil, mistake("the arguments of " + tool + " must be a JSON object; " + listOf(takes))
+		return nil, callError("the arguments of " + tool + " must be a JSON object; " + listOf(takes))
 	}
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		if !slices.ContainsFunc(takes, func(a argument) bool { return a.name == name }) {
-			return nil, mistake(tool + " has no argument " + render.OneLine(name, maxValue) + "; " + listOf(takes))
+			return nil, callError(tool + " has no argument " + render.OneLine(name, maxValue) + "; " + listOf(takes))
 		}
 	}
 	kept := make(map[string]any)
@@ -74,12 +74,12 @@ func checked(tool string, takes []argument, text json.RawMessage, strict bool) (
 		case value == nil && a.optional:
 			continue
 		case value == nil:
-			return nil, mistake(a.name + " is missing; it must be " + a.wanted())
+			return nil, callError(a.name + " is missing; it must be " + a.wanted())
 		}
 		var ok bool
 		if kept[a.name], ok = a.read(value, strict); !ok {
 			was, _ := json.Marshal(value) // it was JSON before
-			return nil, mistake(a.name + " is " + render.OneLine(string(was), maxValue) + "; it must be " + a.wanted())
+			return nil, callError(a.name + " is " + render.OneLine(string(was), maxValue) + "; it must be " + a.wanted())
 		}
 	}
 	return json.Marshal(kept)

@@ -44,7 +44,7 @@ type listed struct {
 // begin returns an empty answer and where to continue.
 func (l *listed) begin() (*answer, cursor, error) {
 	if l.Limit < 0 {
-		return nil, cursor{}, mistake(fmt.Sprintf("limit is %d; it must be 1 or more", l.Limit))
+		return nil, cursor{}, callError(fmt.Sprintf("limit is %d; it must be 1 or more", l.Limit))
 	}
 	l.Limit = cmp.Or(l.Limit, defaultLimit)
 	return l.page.begin()
@@ -88,9 +88,9 @@ func (f *face) search(ctx context.Context, r searchRequest) (*answer, error) {
 	if found.Across {
 		a.head += " No text has all of the query; these sessions have it in several texts."
 	}
-	a.advise("To read around a hit: read_session with its session, and its entry as at.")
+	a.addHint("To read around a hit: read_session with its session, and its entry as at.")
 	if next := at.Skip + shown; next < found.Matches {
-		a.advise("%s: the same search with cursor %s", render.Counted(found.Matches-next, "more hit", "more hits"), cursor{Skip: next})
+		a.addHint("%s: the same search with cursor %s", render.Counted(found.Matches-next, "more hit", "more hits"), cursor{Skip: next})
 	}
 	return a, nil
 }
@@ -118,7 +118,7 @@ func nothingFound(a *answer, r *home.FindResult, skipped int) *answer {
 	for _, u := range r.Unknown {
 		a.add(u.Text(nil))
 	}
-	a.advise("Try fewer or other words, or list the sessions with recent_sessions.")
+	a.addHint("Try fewer or other words, or list the sessions with recent_sessions.")
 	return a
 }
 
@@ -210,12 +210,12 @@ func (f *face) recent(ctx context.Context, r recentRequest) (*answer, error) {
 		}
 		return a, nil
 	}
-	a.advise("read_session reads one, from its end or around an entry.")
+	a.addHint("read_session reads one, from its end or around an entry.")
 	switch {
 	case shown < len(sessions):
-		a.advise("More: the same call with cursor %s", cursor{After: at.After, Skip: at.Skip + shown})
+		a.addHint("More: the same call with cursor %s", cursor{After: at.After, Skip: at.Skip + shown})
 	case found.Next != "":
-		a.advise("More: the same call with cursor %s", cursor{After: found.Next})
+		a.addHint("More: the same call with cursor %s", cursor{After: found.Next})
 	}
 	return a, nil
 }
@@ -249,7 +249,7 @@ func (f *face) withFile(ctx context.Context, r fileRequest) (*answer, error) {
 		return nil, err
 	}
 	if strings.TrimSpace(r.Path) == "" {
-		return nil, mistake("path is empty; it must name a file")
+		return nil, callError("path is empty; it must name a file")
 	}
 	find := home.FindRequest{
 		Kinds: []string{string(index.KindCall)}, CWD: r.Directory, Since: since, Newest: true, BySession: true, Limit: r.Limit, Offset: at.Skip,
@@ -275,18 +275,18 @@ func (f *face) withFile(ctx context.Context, r fileRequest) (*answer, error) {
 	}
 	shown := 0
 	for i := range found.Hits {
-		if !a.add(touchText(&found.Hits[i])) {
+		if !a.add(fileUseText(&found.Hits[i])) {
 			break
 		}
 		shown++
 	}
 	a.head = fmt.Sprintf("%s called a tool with %q, the latest first.", render.Counted(found.Matches, "session", "sessions"), name)
-	a.advise("To read what was done: read_session with a session, and its entry as at.")
+	a.addHint("To read what was done: read_session with a session, and its entry as at.")
 	if next := at.Skip + shown; next < found.Matches {
-		a.advise("%s: the same call with cursor %s", render.Counted(found.Matches-next, "more session", "more sessions"), cursor{Skip: next})
+		a.addHint("%s: the same call with cursor %s", render.Counted(found.Matches-next, "more session", "more sessions"), cursor{Skip: next})
 	}
 	if found.Bounded {
-		a.advise("There are older calls: directory or since narrow the search.")
+		a.addHint("There are older calls: directory or since narrow the search.")
 	}
 	return a, nil
 }
@@ -303,8 +303,8 @@ func namesOf(file string) []string {
 	return append(names, base)
 }
 
-// touchText returns a session that called tools with a file as text, with the last call.
-func touchText(h *home.Hit) string {
+// fileUseText returns a session that called tools with a file as text, with the last call.
+func fileUseText(h *home.Hit) string {
 	calls := render.Counted(h.Hits, "call", "calls") + " of " + strings.Join(h.Tools, ", ")
 	return "- " + sessionText(h.Name(), h.Agent, h.CWD, h.Title, h.Time, calls, "the last in entry "+render.ShortID(h.Entry)) +
 		"\n  " + render.OneLine(h.Snippet, 200)

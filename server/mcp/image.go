@@ -75,10 +75,10 @@ func (f *face) images(ctx context.Context, r imageRequest) (*answer, error) {
 	}
 	a.head = fmt.Sprintf("%s of %d.", render.Counted(shown, "image", "images"), len(found.Images))
 	if shown > 0 {
-		a.advise("get_image with the session and the number shows one.")
+		a.addHint("get_image with the session and the number shows one.")
 	}
 	if shown < len(images) {
-		a.advise("More: the same call with cursor %s", cursor{Skip: at.Skip + shown})
+		a.addHint("More: the same call with cursor %s", cursor{Skip: at.Skip + shown})
 	}
 	return a, nil
 }

@@ -43,7 +43,7 @@ type face struct {
 	server     *sdk.Server
 	setup      bool                    // the program has resources of its own
 	alone      bool                    // every request stands alone
-	takes      map[string]reflect.Type // the structs of arguments, by tool
+	arguments  map[string]reflect.Type // the structs of arguments, by tool
 	writers    map[string]bool         // the tools that write
 	subscribed subscriptions
 }
@@ -51,7 +51,7 @@ type face struct {
 // newFace makes a server, with the schemas of servers before it, which are the same, and the id
 // of its session, if it has one.
 func newFace(h *home.Home, o *Options, schemas *sdk.SchemaCache, sessionID func() string) *face {
-	f := &face{home: h, describe: o.Describe, setup: o.Setup != nil, takes: make(map[string]reflect.Type), writers: make(map[string]bool)}
+	f := &face{home: h, describe: o.Describe, setup: o.Setup != nil, arguments: make(map[string]reflect.Type), writers: make(map[string]bool)}
 	if f.describe == nil {
 		f.describe = home.Describe
 	}
@@ -66,7 +66,7 @@ func newFace(h *home.Home, o *Options, schemas *sdk.SchemaCache, sessionID func(
 			UnsubscribeHandler: f.unsubscribe,
 			GetSessionID:       sessionID,
 		})
-	f.server.AddReceivingMiddleware(f.listSessions, f.checkArguments, sayMissing)
+	f.server.AddReceivingMiddleware(f.listSessions, f.checkArguments, missingResource)
 	f.addReaders()
 	if !o.ReadOnly {
 		f.addWriters()
@@ -132,10 +132,10 @@ func answering[In any](f *face, fill func(context.Context, In) (*answer, error))
 // are quotations. What is wrong with the call itself is said in our own words, outside of the quotation.
 func (f *face) failed(err error) *sdk.CallToolResult {
 	info := f.describe(err)
-	a := &answer{head: "This did not work: " + cmp.Or(kinds[info.Kind], "something went wrong") + ".", room: maxTokens}
+	a := &answer{head: "This did not work: " + cmp.Or(kinds[info.Kind], "something went wrong") + ".", limit: maxTokens}
 	_, field := errors.AsType[*home.FieldError](err)
 	_, query := errors.AsType[*index.QueryError](err)
-	_, own := errors.AsType[mistake](err)
+	_, own := errors.AsType[callError](err)
 	if field || query || own {
 		a.head = "This did not work: " + render.OneLine(info.Message, maxMistake) + "."
 	} else {
@@ -160,10 +160,10 @@ var kinds = map[home.Kind]string{
 	home.KindCorrupt: "what is stored is damaged", home.KindUnavailable: "the sessions cannot be reached now; try again later",
 }
 
-// mistake is what is wrong with a call, in words that are ours.
-type mistake string
+// callError is what is wrong with a call, in words that are ours.
+type callError string
 
-func (m mistake) Error() string { return string(m) }
+func (m callError) Error() string { return string(m) }
 
 // Is makes a mistake match session.ErrInvalid.
-func (mistake) Is(target error) bool { return target == session.ErrInvalid }
+func (callError) Is(target error) bool { return target == session.ErrInvalid }

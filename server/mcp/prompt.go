@@ -45,7 +45,7 @@ func (f *face) handOver(ctx context.Context, r *sdk.GetPromptRequest) (*sdk.GetP
 	}
 	text := handOver + "\n\n" + a.String()
 	if len(open) > 0 {
-		ends := &answer{head: "Open ends that Coppice sees:", room: defaultTokens}
+		ends := &answer{head: "Open ends that Coppice sees:", limit: defaultTokens}
 		for _, end := range open {
 			ends.add("- " + end)
 		}

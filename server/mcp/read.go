@@ -118,7 +118,7 @@ func (v *view) fill(ctx context.Context, a *answer, s span) error {
 		if err := v.drawn.Read(ctx, s.path[i:i+1], render.MaxOutput); err != nil {
 			return err
 		}
-		added := a.add(v.entryText(s.path[i], s.names, a.room))
+		added := a.add(v.entryText(s.path[i], s.names, a.limit))
 		s.path[i].Forget()
 		if !added {
 			break
@@ -134,10 +134,10 @@ func (v *view) fill(ctx context.Context, a *answer, s span) error {
 		a.head = fmt.Sprintf("Session %s has no entries yet.", shownID(v.c.Handle))
 	}
 	if from > 0 {
-		a.advise("%s before: the same call with cursor %s", render.Counted(from, "entry", "entries"), cursor{Leaf: s.leaf, At: from, Back: true})
+		a.addHint("%s before: the same call with cursor %s", render.Counted(from, "entry", "entries"), cursor{Leaf: s.leaf, At: from, Back: true})
 	}
 	if rest := len(s.path) - to; rest > 0 {
-		a.advise("%s after: the same call with cursor %s", render.Counted(rest, "entry", "entries"), cursor{Leaf: s.leaf, At: to})
+		a.addHint("%s after: the same call with cursor %s", render.Counted(rest, "entry", "entries"), cursor{Leaf: s.leaf, At: to})
 	}
 	return nil
 }
@@ -164,11 +164,11 @@ func (v *view) readEntry(ctx context.Context, a *answer, given string, from int)
 	}
 	text := v.entryText(node, nil, 0)
 	from = min(from, len(text))
-	to := from + upTo(text[from:], a.room-2)
+	to := from + upTo(text[from:], a.limit-2)
 	a.add(strings.ToValidUTF8(text[from:to], ""))
 	a.head = fmt.Sprintf("Session %s, one entry, bytes %d to %d of %d.", shownID(v.c.Handle), from, to, len(text))
 	if to < len(text) {
-		a.advise("The rest: the same call with cursor %s", cursor{Byte: to})
+		a.addHint("The rest: the same call with cursor %s", cursor{Byte: to})
 	}
 	return nil
 }

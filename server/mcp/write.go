@@ -31,7 +31,7 @@ func addWriter[In, Out any](f *face, name, title string, idempotent bool, descri
 func (f *face) mustBeID(ctx context.Context, given string) error {
 	found, err := f.home.Sessions.Resolve(ctx, home.SessionRequest{Session: given})
 	if err == nil && found.Session != given {
-		err = mistake("session must be the whole id of a session, as search and recent_sessions give it; nothing was written")
+		err = callError("session must be the whole id of a session, as search and recent_sessions give it; nothing was written")
 	}
 	return err
 }
@@ -51,7 +51,7 @@ func (f *face) mustBeEntry(ctx context.Context, session, given string) error {
 			return nil
 		}
 	}
-	return mistake("entry must be the id of an entry, as search and read_session give it, or leaf; nothing was written")
+	return callError("entry must be the id of an entry, as search and read_session give it, or leaf; nothing was written")
 }
 
 type noteRequest struct {

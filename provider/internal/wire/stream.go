@@ -9,15 +9,15 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// growing is a response that arrives in events.
-type growing interface {
+// partialResponse is a response that arrives in events.
+type partialResponse interface {
 	provider.Stream
 	Body() []byte
 }
 
 // Fold reads a stream of events and returns the response that has grown. Without one, the
 // error says that there is none.
-func Fold(r io.Reader, s growing, what, none string) ([]byte, error) {
+func Fold(r io.Reader, s partialResponse, what, none string) ([]byte, error) {
 	err := Events(r, func(data []byte) error {
 		_, err := s.Add(data)
 		return err
@@ -32,8 +32,8 @@ func Fold(r io.Reader, s growing, what, none string) ([]byte, error) {
 	return body, nil
 }
 
-// Said returns the message of a response, or nil if there is no response yet.
-func Said(body []byte, decode func([]byte) (*provider.Body, error)) (*session.MessageEntry, error) {
+// MessageSoFar returns the message of a response, or nil if there is no response yet.
+func MessageSoFar(body []byte, decode func([]byte) (*provider.Body, error)) (*session.MessageEntry, error) {
 	if body == nil {
 		return nil, nil
 	}

@@ -77,9 +77,9 @@ func (m *oldMessage) onlyThoughts() bool {
 		m.Content == "" && len(m.ToolCalls) == 0 && len(m.Extra) == 0
 }
 
-// takeOver creates a session from what picoclaw left for the key. It returns ErrNotExist if
+// importOld creates a session from what picoclaw left for the key. It returns ErrNotExist if
 // there is nothing. The old files stay as they are.
-func (c *chat) takeOver(ctx context.Context, st store.Store) error {
+func (c *chat) importOld(ctx context.Context, st store.Store) error {
 	old, err := c.manager.old.find(c.key, c.id)
 	if err != nil {
 		return err
