@@ -29,8 +29,8 @@ func conversationOf(s *session.Session, limit int) (_ *session.Session, isChain 
 	return s, true, err
 }
 
-// followContinuation continues where others have continued the conversation. fresh says that they have
-// written.
+// followContinuation continues where others have continued the conversation. fresh says that they
+// have written.
 func (k *Keeper) followContinuation(fresh bool) error {
 	if fresh {
 		k.inLast = unknownSize

@@ -32,8 +32,8 @@ func (k *Keeper) end() ([]session.Entry, error) {
 	return k.endOrWhole(end)
 }
 
-// endOrWhole returns messages, given from the last to the first, if a context has them in this order,
-// and otherwise the context.
+// endOrWhole returns messages, given from the last to the first, if a context has them in this
+// order, and otherwise the context.
 func (k *Keeper) endOrWhole(messages []session.Entry) ([]session.Entry, error) {
 	slices.Reverse(messages)
 	if !isInOrder(messages) {

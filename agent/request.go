@@ -170,8 +170,8 @@ func billEntry(m *session.MessageEntry) session.Entry {
 	return session.Entry{Type: session.TypeCustom, Custom: session.NewUsage(m.Provider, m.Model, m.ResponseID, u)}
 }
 
-// recordNotAsked records that the model was not asked after all, and why the work ended: an error, or
-// in words. It returns that error.
+// recordNotAsked records that the model was not asked after all, and why the work ended: an
+// error, or in words. It returns that error.
 func (k *Keeper) recordNotAsked(why string, cause error) error {
 	if k.asked == "" {
 		return cause

@@ -30,8 +30,8 @@ type ChatRequest struct {
 	// Provider and Model name the model that answers. Default: those of the settings.
 	Provider string `json:"provider,omitempty"`
 	Model    string `json:"model,omitempty"`
-	// System is the instructions, which the model is sent before everything else. Default: those of the project or of
-	// the settings, else those that the conversation has.
+	// System is the instructions, which the model is sent before everything else. Default: those
+	// of the project or of the settings, else those that the conversation has.
 	System string `json:"system,omitempty"`
 	// Thinking is how much the model thinks. Default: as in the conversation so far.
 	Thinking string `json:"thinking,omitempty"`

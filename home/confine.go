@@ -18,8 +18,9 @@ type confinedKey struct{}
 
 func isConfined(ctx context.Context) bool { return ctx.Value(confinedKey{}) != nil }
 
-// absolutePaths returns a directory and a file that a caller has named, as absolute paths. Those of a
-// confined caller are left as they are: what they mean here would reveal something about the machine.
+// absolutePaths returns a directory and a file that a caller has named, as absolute paths. Those
+// of a confined caller are left as they are: what they mean here would reveal something about the
+// machine.
 func absolutePaths(ctx context.Context, dir, file string) (wholeDir, wholeFile string) {
 	if isConfined(ctx) {
 		return dir, file

@@ -22,7 +22,8 @@ type CompareSide struct {
 	// Tokens and CostMicroUSD are what the responses cost, as far as the log says.
 	Tokens       int `json:"tokens"`
 	CostMicroUSD int `json:"cost_micro_usd"`
-	// Answer is the beginning of what the model said last, and AnswerEntry the entry with all of it.
+	// Answer is the beginning of what the model said last, and AnswerEntry the entry with all of
+	// it.
 	Answer      string `json:"answer,omitempty"`
 	AnswerEntry string `json:"answer_entry,omitempty"`
 }

@@ -27,9 +27,9 @@ type Arrival struct {
 	Entry   session.Entry `json:"entry"`
 }
 
-// Follow sends the entries that any program appends, until the context ends, whenever that
-// is, which is not an error, or the session is removed. A line that is not an entry is skipped, with a
-// LineSkipped.
+// Follow sends the entries that any program appends, until the context ends, whenever that is,
+// which is not an error, or the session is removed. A line that is not an entry is skipped, with
+// a LineSkipped.
 func (e *Entries) Follow(ctx context.Context, r FollowRequest, send func(Arrival) error) (*Streamed, error) {
 	return follow(ctx, e.home, "entries.follow", r, send, e.follow)
 }

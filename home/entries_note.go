@@ -12,7 +12,8 @@ import (
 type NoteRequest struct {
 	Session string `json:"session"` // as a person names it: see Resolve
 	Text    string `json:"text"`    // what the note says
-	// By is who writes it. It is part of what people and models see of the note. Default: a program.
+	// By is who writes it. It is part of what people and models see of the note. Default: a
+	// program.
 	By string `json:"by,omitempty"`
 }
 

@@ -53,8 +53,8 @@ type IndexFiles struct {
 
 // StoreKind is a kind of store that a home can be in.
 type StoreKind struct {
-	// Schemes are the schemes of its URLs. The kind with the scheme file is that of directories, and
-	// the kind with mem is that of homes in memory.
+	// Schemes are the schemes of its URLs. The kind with the scheme file is that of directories,
+	// and the kind with mem is that of homes in memory.
 	Schemes []string
 	// Open opens a store. where is its directory or its URL.
 	Open func(ctx context.Context, where string, o StoreOptions) (store.Store, error)

@@ -109,8 +109,8 @@ type ListRequest struct {
 }
 
 // Narrow adds a filter in the form of a search: agent:codex, project:NAME, tag:NAME, file:NAME,
-// cwd:DIR, since:7d, until:2026-03, or by the other names that index.FilterOf knows. Anything else is
-// session.ErrInvalid, including filters of a search that are about single texts, such as
+// cwd:DIR, since:7d, until:2026-03, or by the other names that index.FilterOf knows. Anything
+// else is session.ErrInvalid, including filters of a search that are about single texts, such as
 // kind:output.
 func (r *ListRequest) Narrow(filter string, now time.Time) error {
 	name, value, ok := strings.Cut(filter, ":")

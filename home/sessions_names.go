@@ -406,7 +406,8 @@ func gists(shape *session.Shape, all, some []string) (texts []string, err error)
 	return texts, nil
 }
 
-// checkLabel refuses a label that would mean something else: "leaf", "none", and the ids of entries.
+// checkLabel refuses a label that would mean something else: "leaf", "none", and the ids of
+// entries.
 func checkLabel(s *session.Session, label string) error {
 	refused := func(why string) error {
 		return &session.Error{Op: "label", Name: s.ID(), Err: wrong("label", "%s", why), Hint: "choose another label"}

@@ -48,8 +48,8 @@ type OpenRequest struct {
 	Link    bool   `json:"link,omitempty"` // only the session that is named
 }
 
-// Conversation opens the conversation that a person named by any of its sessions, even by one that is
-// missing.
+// Conversation opens the conversation that a person named by any of its sessions, even by one
+// that is missing.
 func (h *Home) Conversation(ctx context.Context, r OpenRequest) (*Conversation, error) {
 	if r.Link {
 		name, err := h.resolveLink(ctx, r.Session)

@@ -191,8 +191,8 @@ func (h *Home) makeRoom() func(ctx context.Context, st store.Store, n int) error
 	})
 }
 
-// openScratch opens a store for temporary data: in a directory that is deleted afterwards or, if dir
-// is "", in memory.
+// openScratch opens a store for temporary data: in a directory that is deleted afterwards or, if
+// dir is "", in memory.
 func openScratch(ctx context.Context, dir string) (store.Store, error) {
 	at := location{inFiles, dir}
 	if dir == "" {
@@ -216,7 +216,8 @@ func (s *Settings) openOwn(ctx context.Context) (store.Store, error) {
 	return openScratch(ctx, "")
 }
 
-// storeIn opens the store in a directory, or returns nil if there is none or nothing was written to it.
+// storeIn opens the store in a directory, or returns nil if there is none or nothing was written
+// to it.
 func storeIn(ctx context.Context, dir string) store.Store {
 	k := kindOf(inFiles)
 	if k == nil {

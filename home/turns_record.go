@@ -86,7 +86,8 @@ func (r *turnRecord) isDone() bool {
 	}
 }
 
-// hasListeners reports whether there are listeners, and returns what is closed when that may change.
+// hasListeners reports whether there are listeners, and returns what is closed when that may
+// change.
 func (r *turnRecord) hasListeners() (bool, <-chan struct{}) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -206,8 +206,8 @@ type MapRow struct {
 }
 
 // Map returns a part of a conversation's tree as coppice tree draws it: the path to the leaf runs
-// straight down, and what branches off is indented. What it costs depends on how many rows are asked
-// for, and not on how long the conversation is: it stays open for a while.
+// straight down, and what branches off is indented. What it costs depends on how many rows are
+// asked for, and not on how long the conversation is: it stays open for a while.
 func (e *Entries) Map(ctx context.Context, r MapRequest) (*MapResult, error) {
 	return call(ctx, e.home, "entries.map", r, e.drawMap)
 }

@@ -16,7 +16,7 @@ const minSegment = 10
 // The length of a part is not limited, and the second part of one token may be the
 // first of another. But a head can begin at no more than three places in a part (see
 // jwtHeads), so each part is looked at a few times at most.
-func matchJWT(l *look, at, _ int) (candidate, bool) {
+func matchJWT(l *textScan, at, _ int) (candidate, bool) {
 	text := l.text
 	if !beginsAt(text, at) || isAfterBase64(text, at) {
 		return candidate{}, false
@@ -39,7 +39,7 @@ func matchJWT(l *look, at, _ int) (candidate, bool) {
 }
 
 // segment returns the end of the part that begins with a dot at a place.
-func (l *look) segment(dot int) (end int, ok bool) {
+func (l *textScan) segment(dot int) (end int, ok bool) {
 	if dot >= len(l.text) || l.text[dot] != '.' {
 		return dot, false
 	}
@@ -50,21 +50,21 @@ func (l *look) segment(dot int) (end int, ok bool) {
 // jwtHeads remembers where the head of a JWT may begin in a run.
 type jwtHeads struct {
 	span
-	starts [4]place // by how many digits of base64 are more than a multiple of four
+	starts [4]lazyPlace // by how many digits of base64 are more than a multiple of four
 }
 
 // mayBeHead reports whether the head of a JWT that ends with a run may begin at a
 // place. There may be an eyJ every few bytes, and decoding from each would take
 // quadratic time. But a head is an object, and going back from its last bracket, only
 // one bracket opens it, for each way in which the digits of base64 line up with bytes.
-func (l *look) mayBeHead(head span, at int) bool {
+func (l *textScan) mayBeHead(head span, at int) bool {
 	if l.jwt.span != head {
 		l.jwt = jwtHeads{span: head}
 	}
 	over := (head.end - at) % 4
 	p := &l.jwt.starts[over]
 	if !p.known {
-		*p = place{-1, true}
+		*p = lazyPlace{-1, true}
 		from := head.start + (head.end-head.start-over)%4
 		l.work += head.end - from
 		data, err := base64.RawURLEncoding.DecodeString(string(l.text[from:head.end]))
@@ -124,7 +124,7 @@ func isExampleJWT(part []byte) bool {
 
 // matchAuthorization looks at Bearer and Basic. Their space ends the value after
 // another one.
-func matchAuthorization(l *look, at, n int) (candidate, bool) {
+func matchAuthorization(l *textScan, at, n int) (candidate, bool) {
 	text, from := l.text, at+n
 	value := bytes.TrimRight(text[from:from+l.plain(bearerBytes, from)], ".")
 	if !beginsAt(text, at) || isStandIn(value) {
@@ -148,7 +148,7 @@ var schemes = []string{"token", "apikey", "api-key", "key", "oauth", "ssws", "sp
 
 // matchAuthorizationHeader looks at the name of the header. Its value is a token, perhaps after
 // a scheme. What comes before the value has a limit, and the run of the value is remembered.
-func matchAuthorizationHeader(l *look, at, n int) (candidate, bool) {
+func matchAuthorizationHeader(l *textScan, at, n int) (candidate, bool) {
 	text, i := l.text, at+n
 	skip := func() {
 		for i < len(text) && i-at < 40 && (text[i] == ' ' || text[i] == ':' || text[i] == '=' || text[i] == '\\' || isQuote(text[i])) {
@@ -178,7 +178,7 @@ func matchAuthorizationHeader(l *look, at, n int) (candidate, bool) {
 
 // matchOTP looks at the address of a one-time password, which has its secret. What it examines
 // has a limit, and each address is examined once.
-func matchOTP(l *look, at, n int) (candidate, bool) {
+func matchOTP(l *textScan, at, n int) (candidate, bool) {
 	const most = 300
 	text := l.text[:min(len(l.text), at+n+most)]
 	if at < l.otpEnd {
@@ -222,7 +222,7 @@ var webhooks = []string{
 
 // matchWebhook looks at the address of a webhook, whose path is the secret. The
 // dot of another address ends it.
-func matchWebhook(l *look, at, n int) (candidate, bool) {
+func matchWebhook(l *textScan, at, n int) (candidate, bool) {
 	text, from := l.text, at+n
 	end := from + l.plain(pathBytes, from)
 	path := text[from:end]
@@ -235,7 +235,7 @@ func matchWebhook(l *look, at, n int) (candidate, bool) {
 
 // matchTelegram looks at the middle of a bot's token: a number, :AA, and 33 more.
 // The colon of another one ends it.
-func matchTelegram(l *look, at, _ int) (candidate, bool) {
+func matchTelegram(l *textScan, at, _ int) (candidate, bool) {
 	text, start := l.text, at
 	for start > 0 && at-start < 12 && digits[text[start-1]] {
 		start--
@@ -249,7 +249,7 @@ func matchTelegram(l *look, at, _ int) (candidate, bool) {
 
 // matchAzureSignature looks at the signature of a shared access signature: 32
 // bytes in base64, percent-encoded. The equals sign of another one ends it.
-func matchAzureSignature(l *look, at, n int) (candidate, bool) {
+func matchAzureSignature(l *textScan, at, n int) (candidate, bool) {
 	text, from := l.text, at+n
 	value := text[from : from+l.plain(percentBytes, from)]
 	if len(value) < 43 || len(value) > 80 || !bytes.EqualFold(value[len(value)-3:], []byte("%3D")) || !beginsAt(text, at) {
@@ -260,7 +260,7 @@ func matchAzureSignature(l *look, at, n int) (candidate, bool) {
 
 // matchURL looks at the user and the password before a URL's host. The slash of another
 // URL ends it, and its colon ends what comes before it.
-func matchURL(l *look, at, n int) (candidate, bool) {
+func matchURL(l *textScan, at, n int) (candidate, bool) {
 	text, from := l.text, at+n
 	rest := text[from:min(len(text), from+maxValue)]
 	rest = rest[:userBytes.run(rest)]

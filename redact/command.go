@@ -33,7 +33,7 @@ const maxCommand = 200
 
 // matchCommand looks at the name of a program. What it examines has a limit, and each line
 // is examined once, however often it names a program.
-func matchCommand(l *look, at, n int) (candidate, bool) {
+func matchCommand(l *textScan, at, n int) (candidate, bool) {
 	text := l.text
 	if at < l.commandEnd {
 		return candidate{}, false
@@ -61,7 +61,7 @@ func matchCommand(l *look, at, n int) (candidate, bool) {
 }
 
 // password returns the password in the argument at a place.
-func (c *command) password(l *look, at, from int) (candidate, bool) {
+func (c *command) password(l *textScan, at, from int) (candidate, bool) {
 	v := l.argument(from)
 	var user []byte
 	if c.withUser {
@@ -78,7 +78,7 @@ func (c *command) password(l *look, at, from int) (candidate, bool) {
 }
 
 // argument returns an argument of a command, without its quotes.
-func (l *look) argument(from int) span {
+func (l *textScan) argument(from int) span {
 	rest := l.text[from:min(len(l.text), from+maxPassword)]
 	l.work += len(rest)
 	quote := bytes.TrimLeft(rest, `\`)
@@ -113,7 +113,7 @@ func closesAt(text []byte) bool {
 
 // placedPassword returns a candidate if the value in the place of a password is one.
 // The place itself is evidence, so less is required than of the value of a name.
-func (l *look) placedPassword(user []byte, v span, shown []byte) (candidate, bool) {
+func (l *textScan) placedPassword(user []byte, v span, shown []byte) (candidate, bool) {
 	value := l.text[v.start:v.end]
 	if len(value) < minPlaced || isWeak(user, value) || isStandIn(value) || bytes.ContainsAny(value, " \t(){}[") || bytes.Contains(value, []byte(`\u00`)) || digits.has(value) {
 		return candidate{}, false
@@ -125,7 +125,7 @@ func (l *look) placedPassword(user []byte, v span, shown []byte) (candidate, boo
 const minPlaced = 6
 
 // matchIdentified looks at IDENTIFIED BY 'password' and IDENTIFIED WITH … BY 'password'.
-func matchIdentified(l *look, at, n int) (candidate, bool) {
+func matchIdentified(l *textScan, at, n int) (candidate, bool) {
 	text, from := l.text, at+n
 	rest := text[from:min(len(text), from+64)]
 	l.work += len(rest)
@@ -144,7 +144,7 @@ func matchIdentified(l *look, at, n int) (candidate, bool) {
 
 // matchNetrc looks at an entry of a .netrc file: machine, login and password, each with a
 // value, on one line or on three. What it examines has a limit.
-func matchNetrc(l *look, at, n int) (candidate, bool) {
+func matchNetrc(l *textScan, at, n int) (candidate, bool) {
 	text, i := l.text, at+n
 	end := min(len(text), at+maxCommand)
 	var words [5]span // a host, login, a user, password, and the password

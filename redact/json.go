@@ -91,7 +91,7 @@ func (s *Scanner) inString(w *walker, body []byte, isName bool) []Finding {
 	if s.Keep != nil && s.Keep(w.path()) {
 		return nil
 	}
-	s.tell(text, found)
+	s.report(text, found)
 	path := s.cleanPath(w)
 	for i := range found {
 		found[i].Path = path

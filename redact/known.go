@@ -48,7 +48,7 @@ func newAutomaton(forms []form) *automaton {
 	})
 	forms = slices.CompactFunc(forms, func(a, b form) bool { return a.text == b.text })
 	a := &automaton{forms: forms, label: []byte{0}}
-	a.grow()
+	a.build()
 	a.link()
 	for _, f := range forms {
 		a.ends[f.text[0]] = true
@@ -62,9 +62,9 @@ func backward(text string) string {
 	return string(out)
 }
 
-// grow makes the states. Each covers a part of the sorted list, and its children cover
+// build makes the states. Each covers a part of the sorted list, and its children cover
 // parts of that part.
-func (a *automaton) grow() {
+func (a *automaton) build() {
 	parts := []span{{0, len(a.forms)}}
 	depth, last := 0, 0 // last is the last state of the depth
 	for state := 0; state < len(parts); state++ {

@@ -142,7 +142,7 @@ const (
 //
 // A name may contain many anchors, but its length is limited, and what comes after it
 // is examined once.
-func matchAssignment(l *look, at, n int) (candidate, bool) {
+func matchAssignment(l *textScan, at, n int) (candidate, bool) {
 	text := l.text
 	start, end := at, at+n
 	for start > 0 && at-start < maxName && wordDashDot[text[start-1]] {
@@ -160,12 +160,12 @@ func matchAssignment(l *look, at, n int) (candidate, bool) {
 	}
 	l.name.start, l.name.end = start, end
 	v, ok := l.valueAfter(start, end) // first, because most words are not names
-	if !ok || v.end-v.start < minPassword && !l.goesOnAfter(v) {
+	if !ok || v.end-v.start < minPassword && !l.mayContinue(v) {
 		return candidate{}, false
 	}
 	name := text[start:end]
 	kind := kindOfName(name)
-	if kind == notSecret || l.touchesMark(span{start, end}) { // a touched mark is the kind of a replaced secret
+	if kind == notSecret || l.overlapsMark(span{start, end}) { // a touched mark is the kind of a replaced secret
 		return candidate{}, false
 	}
 	real, valueEnd := v.end-v.start >= minPassword && looksReal(kind, name, l.tailOfValue(v), v.start, v.quoted), v.end
@@ -212,7 +212,7 @@ type value struct {
 
 // tailOfValue returns the tail that a value is. No token uses the alphabets of values
 // without quotes, so the tail of their runs is always that of values.
-func (l *look) tailOfValue(v value) *tail {
+func (l *textScan) tailOfValue(v value) *tail {
 	if v.quoted {
 		return l.tailOf(v.span)
 	}
@@ -227,7 +227,7 @@ func (l *look) tailOfValue(v value) *tail {
 // all of them. Dots and colons at the end are not part of them, nor is a secret at the
 // end that was replaced. There can be only one, because its closing bracket ends the
 // run.
-func (l *look) bareEnd(r *run) int {
+func (l *textScan) bareEnd(r *run) int {
 	if r.valueEnd < 0 {
 		end := max(r.start, l.beforeMark(r.span))
 		for end > r.start && (l.text[end-1] == '.' || l.text[end-1] == ':') {
@@ -241,7 +241,7 @@ func (l *look) bareEnd(r *run) int {
 // valueAfter finds the value that is assigned to a name. It remembers the latest one,
 // because names longer than maxName are cut at their beginning and so differ for each
 // anchor.
-func (l *look) valueAfter(nameStart, nameEnd int) (value, bool) {
+func (l *textScan) valueAfter(nameStart, nameEnd int) (value, bool) {
 	flag := l.text[nameStart] == '-'
 	if m := &l.read; m.after != nameEnd || m.flag != flag {
 		m.after, m.flag = nameEnd, flag
@@ -250,7 +250,7 @@ func (l *look) valueAfter(nameStart, nameEnd int) (value, bool) {
 	return l.read.result, l.read.ok
 }
 
-func (l *look) findValue(nameStart, nameEnd int, flag bool) (value, bool) {
+func (l *textScan) findValue(nameStart, nameEnd int, flag bool) (value, bool) {
 	text, i := l.text, nameEnd
 	if i < len(text) && text[i] == '>' && nameStart > 0 && text[nameStart-1] == '<' {
 		return l.readElement(i + 1)
@@ -289,7 +289,7 @@ func endsInPassword(name []byte) bool {
 
 // readElement reads the content of an XML element up to its end. The bracket before the
 // name of another element ends it.
-func (l *look) readElement(from int) (value, bool) {
+func (l *textScan) readElement(from int) (value, bool) {
 	rest := l.text[from:min(len(l.text), from+maxValue)]
 	n := bytes.IndexByte(rest, '<')
 	l.work += max(n, 0)
@@ -315,7 +315,7 @@ func skipType(text []byte, i *int) bool {
 
 // readValue reads a value in quotes, which may be escaped, or a bare one, which ends at
 // the first byte that no value of a .env line or of a URL has.
-func (l *look) readValue(i int, spaced bool) (value, bool) {
+func (l *textScan) readValue(i int, spaced bool) (value, bool) {
 	text, slashes := l.text, i
 	for slashes < len(text) && text[slashes] == '\\' {
 		slashes++
@@ -357,7 +357,7 @@ func isSelector(text []byte) bool {
 // A value that contains others has only quotes with more backslashes than its own, and
 // those others only quotes with still more. Values are limited in length, and
 // backslashes fill them up, so there are at most a few dozen.
-func (l *look) readQuoted(quote, slashes int) (value, bool) {
+func (l *textScan) readQuoted(quote, slashes int) (value, bool) {
 	text := l.text
 	for i := quote + 1; i < len(text) && i-quote <= maxValue && text[i] != '\n'; i++ {
 		l.work++

@@ -13,9 +13,9 @@ import (
 // What is looked at is bounded by maxPassword after the value and by maxMargin before
 // its name.
 
-// goesOnAfter reports whether a value may be the beginning of a password: see
+// mayContinue reports whether a value may be the beginning of a password: see
 // passwordEnd.
-func (l *look) goesOnAfter(v value) bool {
+func (l *textScan) mayContinue(v value) bool {
 	if v.quoted {
 		return false
 	}
@@ -24,12 +24,12 @@ func (l *look) goesOnAfter(v value) bool {
 }
 
 // passwordEnd returns where a password ends: where its value does, or later.
-func (l *look) passwordEnd(nameStart int, v value) int {
+func (l *textScan) passwordEnd(nameStart int, v value) int {
 	if v.quoted {
 		return v.end
 	}
 	text, end := l.text, l.run(v.bare, v.start).end
-	if l.touchesMark(span{v.start, end}) {
+	if l.overlapsMark(span{v.start, end}) {
 		return v.end
 	}
 	margin, wholeLine := l.marginOf(nameStart)
@@ -39,7 +39,7 @@ func (l *look) passwordEnd(nameStart int, v value) int {
 		word := bareNoAmp.run(text[end+1 : min(len(text), end+1+maxPassword)])
 		l.work += word
 		next := end + 1 + word
-		if word == 0 || !l.goesOn(nameStart, span{end, next}, isFile) {
+		if word == 0 || !l.continues(nameStart, span{end, next}, isFile) {
 			break
 		}
 		end, longer = next, true
@@ -53,9 +53,9 @@ func (l *look) passwordEnd(nameStart int, v value) int {
 	return max(l.beforeMark(span{v.start, end}), v.end)
 }
 
-// goesOn reports whether a password continues with an ampersand or a semicolon and what
+// continues reports whether a password continues with an ampersand or a semicolon and what
 // follows it. In a settings file the value continues to the end of its line.
-func (l *look) goesOn(nameStart int, piece span, isFile bool) bool {
+func (l *textScan) continues(nameStart int, piece span, isFile bool) bool {
 	text := l.text
 	sign, said := text[piece.start], text[piece.start+1:piece.end]
 	if isParameter(said) {
@@ -95,7 +95,7 @@ const maxMargin = 32
 
 // marginOf returns what comes before a name on its line, if that is only space and
 // perhaps a word such as export or the dash of a list.
-func (l *look) marginOf(nameStart int) (word string, ok bool) {
+func (l *textScan) marginOf(nameStart int) (word string, ok bool) {
 	text, from := l.text, max(nameStart-maxMargin, 0)
 	before := text[from:nameStart]
 	l.work += len(before)
@@ -112,7 +112,7 @@ func (l *look) marginOf(nameStart int) (word string, ok bool) {
 }
 
 // endsLine reports whether a line ends at a place, but for space and a comment.
-func (l *look) endsLine(at int) bool {
+func (l *textScan) endsLine(at int) bool {
 	text := l.text[at:min(len(l.text), at+maxMargin)]
 	rest := bytes.TrimLeft(text, " \t")
 	l.work += len(text) - len(rest)

@@ -11,7 +11,7 @@ const minKeyBody = 44
 
 // matchPrivateKey looks at -----BEGIN. The key ends with its END line or, if the text was cut
 // off before that, with its base64.
-func matchPrivateKey(l *look, at, n int) (candidate, bool) {
+func matchPrivateKey(l *textScan, at, n int) (candidate, bool) {
 	text := l.text
 	rest := text[at+n:]
 	head := bytes.Index(rest[:min(len(rest), 60)], []byte("PRIVATE KEY"))
@@ -47,7 +47,7 @@ type keyWalk struct {
 //
 // A key that begins inside another ends where that one ends: the earlier walk passes the
 // place, because a dash comes before it and no backslash. So no byte is walked over twice.
-func (l *look) keyBody(from int) (end int, ok bool) {
+func (l *textScan) keyBody(from int) (end int, ok bool) {
 	if from < l.key.start || from >= l.key.end {
 		l.key = walkKey(l.text, from)
 		l.work += l.key.end - from
@@ -93,7 +93,7 @@ var keyBytes = newAlphabet("\xe2\x86\x92\x94\x82" + `"'+,:()._>|#*-`)
 
 // matchKeyEnd looks at -----END: a listing may begin in the middle of a key. It goes back
 // over the lines before it. The dashes of another key end them.
-func matchKeyEnd(l *look, at, n int) (candidate, bool) {
+func matchKeyEnd(l *textScan, at, n int) (candidate, bool) {
 	text := l.text
 	rest := text[at+n : min(len(text), at+n+60)]
 	head := bytes.Index(rest, []byte("PRIVATE KEY-----"))
@@ -120,7 +120,7 @@ func isLineNumber(run []byte) bool { return len(run) <= 6 && digits.has(run) }
 
 // linesBefore returns the start of the key lines that end before a place, and how many
 // digits they have.
-func (l *look) linesBefore(at int) (start, count int) {
+func (l *textScan) linesBefore(at int) (start, count int) {
 	text, i := l.text, at
 	start = at
 	for {
@@ -156,7 +156,7 @@ var keyBodies = []string{
 
 // matchKeyBody looks at how the base64 of a key begins. What comes after it is examined
 // once, whatever else in it looks like the beginning of a key.
-func matchKeyBody(l *look, at, _ int) (candidate, bool) {
+func matchKeyBody(l *textScan, at, _ int) (candidate, bool) {
 	text, start := l.text, at
 	if text[at] == 'I' { // the length comes before it
 		if start -= len("MIIEpA"); start < 0 || !bytes.HasPrefix(text[start:], []byte("MII")) {
@@ -176,7 +176,7 @@ func matchKeyBody(l *look, at, _ int) (candidate, bool) {
 
 // linesAfter is linesBefore in the other direction. A short line belongs to the key only
 // if it is padded.
-func (l *look) linesAfter(from int) (end, count int) {
+func (l *textScan) linesAfter(from int) (end, count int) {
 	text, i := l.text, from
 	end = from
 	for {
@@ -206,7 +206,7 @@ const encodedBegin = "LS0tLS1CRUdJTi"
 
 // matchEncodedKey looks at a whole key that is in base64 once more. Many anchors may be in
 // one run, which is remembered, and only the first bytes after each are decoded.
-func matchEncodedKey(l *look, at, n int) (candidate, bool) {
+func matchEncodedKey(l *textScan, at, n int) (candidate, bool) {
 	text, end := l.text, l.run(base64Std, at).end
 	head := make([]byte, 48)
 	m, _ := base64.StdEncoding.Decode(head, text[at:min(end, at+64)]) // decodes what there is of a run that is cut off

@@ -12,8 +12,8 @@ type rule struct {
 	rank    int
 	// match examines a place that has an anchor of n bytes. Anchors come in the order of the
 	// text. To keep the time linear, a rule must not walk over the same bytes after each of
-	// many anchors: see look.
-	match func(l *look, at, n int) (candidate, bool)
+	// many anchors: see textScan.
+	match func(l *textScan, at, n int) (candidate, bool)
 }
 
 func allRules() []rule {
@@ -156,7 +156,7 @@ var tokens = []token{
 //
 // The prefix may consist of the same bytes as what follows it, so the run is
 // remembered, and questions about the body are answered by the run's tail.
-func (t *token) match(l *look, at, n int) (candidate, bool) {
+func (t *token) match(l *textScan, at, n int) (candidate, bool) {
 	text, from := l.text, at+n
 	start := at
 	if text[at] == '.' { // the prefix is in the middle

@@ -79,11 +79,11 @@ func forms(value string) []string {
 // Find returns the secrets in a text, in order. They do not overlap.
 func (s *Scanner) Find(text []byte) []Finding {
 	found := s.find("", text)
-	s.tell(text, found)
+	s.report(text, found)
 	return found
 }
 
-func (s *Scanner) tell(text []byte, found []Finding) {
+func (s *Scanner) report(text []byte, found []Finding) {
 	if s.Seen == nil {
 		return
 	}
@@ -145,14 +145,14 @@ func (s *Scanner) findPlain(name string, text []byte) []Finding {
 // round searches a text once. It also returns how many bytes after anchors it examined.
 func (s *Scanner) round(name string, text []byte) (found []Finding, work int) {
 	rules := builtin()
-	var l *look // most texts have no anchor
+	var l *textScan // most texts have no anchor
 	var all [ranks][]candidate
 	rules.anchors.scan(text, func(at int, found *needle) {
 		if l == nil {
-			l = newLook(text, s.markSet())
+			l = newTextScan(text, s.markSet())
 		}
 		r := &rules.list[found.number]
-		if c, ok := r.match(l, at, len(found.text)); ok && !l.touchesMark(c.span) {
+		if c, ok := r.match(l, at, len(found.text)); ok && !l.overlapsMark(c.span) {
 			all[r.rank] = append(all[r.rank], c)
 		}
 	})
@@ -162,7 +162,7 @@ func (s *Scanner) round(name string, text []byte) (found []Finding, work int) {
 	if l != nil {
 		work = l.work
 	}
-	found = settle(text, &all)
+	found = resolveOverlaps(text, &all)
 	if s.Spare != nil {
 		found = slices.DeleteFunc(found, s.Spare)
 	}

@@ -25,7 +25,7 @@ func eachBefore(bytes, text string) (all []string) {
 
 // matchShape returns a candidate if a place has a token: nothing that it could be part of
 // is around it, and it looks random.
-func matchShape(l *look, kind string, place span) (candidate, bool) {
+func matchShape(l *textScan, kind string, place span) (candidate, bool) {
 	text := l.text
 	if !beginsAt(text, place.start) || isAfterBase64(text, place.start) || place.end < len(text) && word[text[place.end]] {
 		return candidate{}, false
@@ -40,7 +40,7 @@ func matchShape(l *look, kind string, place span) (candidate, bool) {
 
 // matchAzureSecret looks at the middle of a client secret: three bytes, a digit, Q~, and
 // up to 34 more.
-func matchAzureSecret(l *look, at, n int) (candidate, bool) {
+func matchAzureSecret(l *textScan, at, n int) (candidate, bool) {
 	rest := l.text[at+n : min(len(l.text), at+n+36)]
 	length := azureBytes.run(rest)
 	l.work += length
@@ -51,7 +51,7 @@ func matchAzureSecret(l *look, at, n int) (candidate, bool) {
 }
 
 // matchTwilio looks at SK and 32 hexadecimal digits.
-func matchTwilio(l *look, at, _ int) (candidate, bool) {
+func matchTwilio(l *textScan, at, _ int) (candidate, bool) {
 	const length = 34
 	if at+length > len(l.text) || !hexDigits.has(l.text[at+2:at+length]) {
 		return candidate{}, false
@@ -60,7 +60,7 @@ func matchTwilio(l *look, at, _ int) (candidate, bool) {
 }
 
 // matchAirtable looks at pat, 14 letters and digits, a dot, and 64 hexadecimal digits.
-func matchAirtable(l *look, at, n int) (candidate, bool) {
+func matchAirtable(l *textScan, at, n int) (candidate, bool) {
 	text, dot := l.text, at+n+14
 	end := dot + 65
 	if end > len(text) || text[dot] != '.' || !letterDigits.has(text[at+n:dot]) || !hexDigits.has(text[dot+1:end]) {
@@ -71,7 +71,7 @@ func matchAirtable(l *look, at, n int) (candidate, bool) {
 
 // matchMailgun looks at the name of the service. Its keys can be recognised only by their
 // form, 32, 8 and 8 hexadecimal digits, so one counts if it comes soon after the name.
-func matchMailgun(l *look, at, n int) (candidate, bool) {
+func matchMailgun(l *textScan, at, n int) (candidate, bool) {
 	const near, first, length = 96, 32, 50
 	text := l.text[at+n : min(len(l.text), at+n+near+length)]
 	l.work += len(text)
@@ -104,7 +104,7 @@ func discordBegins() (all []string) {
 
 // matchDiscord looks at a number in base64. A bot's token has three parts with dots
 // between them: the number, a time, and a signature.
-func matchDiscord(l *look, at, _ int) (candidate, bool) {
+func matchDiscord(l *textScan, at, _ int) (candidate, bool) {
 	text := l.text[at:min(len(l.text), at+72)]
 	dot := bytes.IndexByte(text, '.')
 	if dot < 22 || dot > 27 || len(text) < dot+8 || text[dot+7] != '.' {
@@ -122,7 +122,7 @@ func matchDiscord(l *look, at, _ int) (candidate, bool) {
 // matchAuthMember looks at the member auth of Docker's settings and at _auth in those of
 // npm: a user and a password in base64. A quote or an equals sign is part of the anchor and
 // ends the value.
-func matchAuthMember(l *look, at, n int) (candidate, bool) {
+func matchAuthMember(l *textScan, at, n int) (candidate, bool) {
 	text, i := l.text, at+n
 	for i < len(text) && i-at < 24 && (isQuote(text[i]) || text[i] == '\\' || text[i] == ':' || text[i] == '=' || text[i] == ' ') {
 		i++

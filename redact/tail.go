@@ -14,15 +14,15 @@ import (
 type tail struct {
 	text []byte // all of it, up to the end of the part
 	span
-	work                                              *int // see look
-	standIn, varied, digit, letter, odd, scheme, part place
+	work                                              *int // see textScan
+	standIn, varied, digit, letter, odd, scheme, part lazyPlace
 	// How often the class changes from a place on; see changesFrom.
-	counted place
+	counted lazyPlace
 	changes int
 }
 
-// place is found when it is first needed.
-type place struct {
+// lazyPlace is found when it is first needed.
+type lazyPlace struct {
 	at    int // -1 if there is none
 	known bool
 }
@@ -32,7 +32,7 @@ func newTail(text []byte, start, end int, work *int) *tail {
 }
 
 // last returns the place that find returns for the part.
-func (t *tail) last(p *place, find func(part []byte) int) int {
+func (t *tail) last(p *lazyPlace, find func(part []byte) int) int {
 	if !p.known {
 		p.known, p.at = true, find(t.text[t.start:])
 		if p.at >= 0 {
@@ -83,7 +83,7 @@ func (t *tail) isSlug(from int) bool {
 // it walks over the part once.
 func (t *tail) changesFrom(from int) int {
 	if !t.counted.known {
-		t.counted, t.changes = place{t.end, true}, 0
+		t.counted, t.changes = lazyPlace{t.end, true}, 0
 	}
 	*t.work += max(t.counted.at-from, from-t.counted.at)
 	for ; t.counted.at > from; t.counted.at-- {

@@ -48,8 +48,8 @@ type ChartLine struct {
 	Live   bool   // it is on the path to the leaf
 }
 
-// NewChart returns a chart of a sketch, which Update draws. Runs of more than fold entries are folded;
-// 0 folds nothing.
+// NewChart returns a chart of a sketch, which Update draws. Runs of more than fold entries are
+// folded; 0 folds nothing.
 func NewChart(k *Sketch, fold int) *Chart { return &Chart{sketch: k, asked: fold, rev: -1} }
 
 // IsOf reports whether the chart is folded as asked for.
@@ -121,9 +121,9 @@ func (d *Chart) extend(leaf int32) bool {
 
 func (d *Chart) isLive(i int32) bool { return d.live[i/64]&(1<<(i%64)) != 0 }
 
-// onward returns the child with which the conversation continues: the live one, or else the one
-// that was worked on last.
-func (d *Chart) onward(i int32) int32 {
+// preferredChild returns the child with which the conversation continues: the live one, or else
+// the one that was worked on last.
+func (d *Chart) preferredChild(i int32) int32 {
 	k := d.sketch
 	if d.isLive(i) {
 		for c := k.head[i]; c != none; c = k.next[c] {
@@ -163,7 +163,7 @@ func (d *Chart) draw(from int32) {
 				at = d.run(at, s.depth)
 			}
 			d.line(at, s.depth)
-			onward := d.onward(at)
+			onward := d.preferredChild(at)
 			if onward == none || d.sketch.next[d.sketch.head[at]] == none {
 				at = onward
 				continue
@@ -219,7 +219,7 @@ func (d *Chart) Line(i int) ChartLine {
 		l.Folded, l.Entry = int(-l.Entry), d.sketch.head[d.lines[i-1]]
 	}
 	l.Live = d.isLive(l.Entry)
-	if p := d.sketch.up[l.Entry]; depth > 0 && l.Folded == 0 && d.onward(p) != l.Entry {
+	if p := d.sketch.up[l.Entry]; depth > 0 && l.Folded == 0 && d.preferredChild(p) != l.Entry {
 		l.Lanes = strings.Repeat(BranchOn, depth-1) + BranchOff
 	} else {
 		l.Lanes = strings.Repeat(BranchOn, depth)

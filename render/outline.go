@@ -60,7 +60,7 @@ func NewOutline(c Conversation, o OutlineOptions) (*Outline, error) {
 		return nil, err
 	}
 	out := &Outline{Names: ShortEntryIDs(k.shape.IDs()), sketch: k}
-	out.grow()
+	out.build()
 	out.Leaf = out.Node(o.Leaf)
 	if at := out.Node(o.At); at != nil && !slices.Contains(out.Path(), at) {
 		tip, _ := k.Tip(at.number)
@@ -69,12 +69,12 @@ func NewOutline(c Conversation, o OutlineOptions) (*Outline, error) {
 	for n := out.Leaf; n != nil; n = n.Parent {
 		n.Live = true
 	}
-	out.setOnward()
+	out.setPreferredChildren()
 	return out, nil
 }
 
-// grow makes the nodes. It does not recurse, because a conversation is as deep as it is long.
-func (o *Outline) grow() {
+// build makes the nodes. It does not recurse, because a conversation is as deep as it is long.
+func (o *Outline) build() {
 	k := o.sketch
 	o.nodes = make([]*Node, k.shape.Len())
 	stack := k.Children(none)
@@ -82,7 +82,7 @@ func (o *Outline) grow() {
 	for len(stack) > 0 {
 		i := stack[len(stack)-1]
 		stack = stack[:len(stack)-1]
-		n := &Node{Entry: k.bare(i), Label: k.labels[i], number: i, unsaid: k.traits[i].isUnsaid()}
+		n := &Node{Entry: k.unread(i), Label: k.labels[i], number: i, unsaid: k.traits[i].isUnsaid()}
 		if p := k.up[i]; p == none {
 			o.Roots = append(o.Roots, n)
 		} else {
@@ -97,9 +97,9 @@ func (o *Outline) grow() {
 	}
 }
 
-// setOnward works out how the conversation continues from each entry: with the live
+// setPreferredChildren works out how the conversation continues from each entry: with the live
 // child, or else with the one that was worked on last.
-func (o *Outline) setOnward() {
+func (o *Outline) setPreferredChildren() {
 	for _, n := range slices.Backward(o.Order) { // children before parents
 		if at := o.sketch.head[n.number]; at != none {
 			n.Onward = o.nodes[at]

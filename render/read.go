@@ -141,7 +141,7 @@ func idsOf(nodes []*Node) []string {
 // is no memory for it, it returns an error.
 func (c Conversation) FetchOutput(ctx context.Context, e *session.Entry, limit int64) error {
 	if e.Type == session.TypeGap {
-		c.lose(e.ID, "", nil)
+		c.reportLost(e.ID, "", nil)
 	}
 	if e.Message == nil {
 		return nil
@@ -162,14 +162,14 @@ func (c Conversation) FetchOutput(ctx context.Context, e *session.Entry, limit i
 			}
 			if r.Content = string(data); err != nil {
 				r.Content = fmt.Sprintf("[content is missing: %s]", r.Blob)
-				c.lose(e.ID, r.Blob, err)
+				c.reportLost(e.ID, r.Blob, err)
 			}
 		}
 	}
 	return nil
 }
 
-func (c Conversation) lose(entry string, blob store.Ref, err error) {
+func (c Conversation) reportLost(entry string, blob store.Ref, err error) {
 	if c.Lost != nil {
 		c.Lost(entry, blob, err)
 	}

@@ -15,7 +15,8 @@ const none int32 = -1
 // completed, and what is queued, are messages.
 //
 // A sketch has some bytes for each entry and no pointers, so that a conversation of a million
-// entries can stay in memory, and it grows with the conversation. The zero value is empty: see Update.
+// entries can stay in memory, and it grows with the conversation. The zero value is empty: see
+// Update.
 type Sketch struct {
 	shape *session.Shape // nil if an update failed
 	all   bool           // nothing is left out
@@ -80,7 +81,7 @@ func (k *Sketch) Update(c Conversation) error {
 		return k.build(c, shape)
 	}
 	if shape.Len() > older.Len() {
-		if ok, err := k.grow(shape, older.Len()); err != nil {
+		if ok, err := k.addFrom(shape, older.Len()); err != nil {
 			return err
 		} else if !ok {
 			return k.build(c, shape)
@@ -102,7 +103,7 @@ func (k *Sketch) build(c Conversation, shape *session.Shape) error {
 		return err
 	}
 	for i := range int32(shape.Len()) {
-		k.up[i], k.head[i], k.next[i] = k.above(shape, i), none, none
+		k.up[i], k.head[i], k.next[i] = k.shownAbove(shape, i), none, none
 		if !k.traits[i].isShown() {
 			continue
 		}
@@ -144,8 +145,8 @@ func (k *Sketch) extend(n int) {
 	k.traits, k.up, k.head, k.next = k.traits[:n], k.up[:n], k.head[:n], k.next[:n]
 }
 
-// above returns the entry before i that is not left out. Those with lower numbers know theirs.
-func (k *Sketch) above(shape *session.Shape, i int32) int32 {
+// shownAbove returns the entry before i that is not left out. Those with lower numbers know theirs.
+func (k *Sketch) shownAbove(shape *session.Shape, i int32) int32 {
 	p := shape.Parent(i)
 	for p != none && !k.traits[p].isShown() {
 		if p < i {
@@ -157,9 +158,9 @@ func (k *Sketch) above(shape *session.Shape, i int32) int32 {
 	return p
 }
 
-// grow adds the entries from a number on. It reports false if the tree must be built again,
+// addFrom adds the entries from a number on. It reports false if the tree must be built again,
 // because other entries are not where they were.
-func (k *Sketch) grow(shape *session.Shape, from int) (ok bool, _ error) {
+func (k *Sketch) addFrom(shape *session.Shape, from int) (ok bool, _ error) {
 	k.extend(shape.Len())
 	gone, err := k.classify(shape, int32(from))
 	if err != nil {
@@ -184,7 +185,7 @@ func (k *Sketch) grow(shape *session.Shape, from int) (ok bool, _ error) {
 }
 
 func (k *Sketch) add(shape *session.Shape, i int32) {
-	p := k.above(shape, i)
+	p := k.shownAbove(shape, i)
 	k.up[i], k.head[i], k.next[i] = p, none, none
 	if k.traits[i].isShown() {
 		k.traits[i] |= isLinked
@@ -197,16 +198,16 @@ func (k *Sketch) add(shape *session.Shape, i int32) {
 		}
 	}
 	if p != none {
-		k.freshen(p)
+		k.markRecent(p)
 	}
 	if at := k.At(i); at != none {
 		k.last = at
 	}
 }
 
-// freshen notes that something was done at an entry. What leads to the last such entry is fresh
+// markRecent notes that something was done at an entry. What leads to the last such entry is fresh
 // already: nearly always that is all of it.
-func (k *Sketch) freshen(at int32) {
+func (k *Sketch) markRecent(at int32) {
 	for ; at != none && at != k.last; at = k.up[at] {
 		p := k.up[at]
 		if p == none || k.head[p] == at {
@@ -247,8 +248,8 @@ func (k *Sketch) At(i int32) int32 {
 	return i
 }
 
-// bare returns an entry that was not read: its id, that of its parent, and its type.
-func (k *Sketch) bare(i int32) session.Entry {
+// unread returns an entry that was not read: its id, that of its parent, and its type.
+func (k *Sketch) unread(i int32) session.Entry {
 	e := session.Entry{ID: k.shape.ID(i), Type: k.shape.Type(i)}
 	if k.traits[i].isUnsaid() {
 		e.Type = session.TypeMessage // it is read as one

@@ -179,7 +179,7 @@ func (k *Sketch) done(shape *session.Shape, from int32, takenBack []string) (que
 			return nil, err
 		}
 		var before []int32
-		for q := nearest; q != none; q = above.of(q) {
+		for q := nearest; q != none; q = above.nearestAbove(q) {
 			before = append(before, q)
 		}
 		end(func(q int32) bool { return slices.Contains(before, q) && said[0].EndsWait(shape.ID(q)) })
@@ -209,11 +209,11 @@ func (k *Sketch) newAbove(shape *session.Shape, from int32) *waitingAbove {
 // add returns the nearest for the next entry.
 func (w *waitingAbove) add(i int32) int32 {
 	w.nearest = append(w.nearest, none)
-	w.nearest[i-w.from] = w.of(i)
+	w.nearest[i-w.from] = w.nearestAbove(i)
 	return w.nearest[i-w.from]
 }
 
-func (w *waitingAbove) of(i int32) int32 {
+func (w *waitingAbove) nearestAbove(i int32) int32 {
 	p := w.shape.Parent(i)
 	for p != none {
 		if w.traits[p]&(isQueued|isDone) == isQueued {
@@ -226,15 +226,15 @@ func (w *waitingAbove) of(i int32) int32 {
 				p = q // it is done by now
 			}
 		} else if at < 0 {
-			return w.early(p)
+			return w.nearestBefore(p)
 		}
 		p = w.shape.Parent(p)
 	}
 	return none
 }
 
-// early returns the nearest at or before an entry that was there before.
-func (w *waitingAbove) early(i int32) int32 {
+// nearestBefore returns the nearest at or before an entry that was there before.
+func (w *waitingAbove) nearestBefore(i int32) int32 {
 	q, known := w.earlier[i]
 	if !known {
 		for q = i; q >= w.first && w.traits[q]&(isQueued|isDone) != isQueued; {
@@ -247,7 +247,7 @@ func (w *waitingAbove) early(i int32) int32 {
 	}
 	if q != none && w.traits[q]&isDone != 0 {
 		if p := w.shape.Parent(q); p != none {
-			return w.early(p)
+			return w.nearestBefore(p)
 		}
 		return none
 	}

@@ -483,8 +483,8 @@ func (out *stream) put(pieces ...[]byte) error {
 	return out.err
 }
 
-// start begins the answer, unless it has begun. It returns the error of an earlier write. The caller
-// holds the mutex.
+// start begins the answer, unless it has begun. It returns the error of an earlier write. The
+// caller holds the mutex.
 func (out *stream) start() error {
 	if out.err == nil && !out.begun {
 		out.begun = true

@@ -16,8 +16,8 @@ import (
 )
 
 // feeds are what callers follow: the whole home, or one session. Any number of callers follow the
-// same feed for the price of one: an entry is read and encoded once, and its text is in memory once.
-// A feed ends some time after its last follower has left.
+// same feed for the price of one: an entry is read and encoded once, and its text is in memory
+// once. A feed ends some time after its last follower has left.
 //
 // A feed waits for nobody. It keeps the latest arrivals; who is further behind reads the log, or
 // gets a reset. What is being written stays in memory until it is written, so those who do not read
@@ -79,7 +79,8 @@ type arrival struct {
 }
 
 const (
-	// maxKept is how many bytes of arrivals a feed keeps, and maxIDs of how many it knows the place.
+	// maxKept is how many bytes of arrivals a feed keeps, and maxIDs of how many it knows the
+	// place.
 	maxKept = 16 << 20
 	maxIDs  = 1000
 	// maxReading is how many callers may read what they missed at the same time.
@@ -315,8 +316,8 @@ func (fs *feeds) shrink(latest *feed) {
 	}
 }
 
-// waiting is how many bytes are not kept any more, and only wait to be written. The caller holds the
-// mutex.
+// waiting is how many bytes are not kept any more, and only wait to be written. The caller holds
+// the mutex.
 func (fs *feeds) waiting() (n int64) {
 	for _, a := range fs.stuck {
 		n += int64(len(a.text))

@@ -66,7 +66,8 @@ type follower struct {
 	sent    int
 }
 
-// isNumbered reports whether the caller continues after a number of the feed, and not after an entry.
+// isNumbered reports whether the caller continues after a number of the feed, and not after an
+// entry.
 func (f *follower) isNumbered() bool { return f.feed.what == followed{} }
 
 // begin finds the place to begin at, and sends what comes before it.

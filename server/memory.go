@@ -29,8 +29,9 @@ func newMemory(limit int64) *memory {
 	return &memory{max: limit, share: limit / 4, changed: make(chan struct{})}
 }
 
-// waitForMemory is how long a request waits, in all, until others have given back what it needs. A client
-// of the store hears nothing meanwhile, so it is shorter than the silence that one endures.
+// waitForMemory is how long a request waits, in all, until others have given back what it needs.
+// A client of the store hears nothing meanwhile, so it is shorter than the silence that one
+// endures.
 const waitForMemory = 5 * time.Second
 
 // reservation is what one request holds. It is for one goroutine at a time.

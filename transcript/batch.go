@@ -66,7 +66,7 @@ func (b *Batch) Import(ctx context.Context, format *Format, f *File, done func(*
 	case run == nil:
 		done(report, err)
 		return
-	case !b.takes(f):
+	case !b.canWait(f):
 		done(run.direct(ctx))
 		return
 	}
@@ -89,8 +89,8 @@ func (b *Batch) Import(ctx context.Context, format *Format, f *File, done func(*
 	b.bytes += f.info.Size()
 }
 
-// takes reports whether the sessions of a file can wait.
-func (b *Batch) takes(f *File) bool {
+// canWait reports whether the sessions of a file can wait.
+func (b *Batch) canWait(f *File) bool {
 	return !b.im.DryRun && f.info != nil && f.info.Size() <= smallFile && b.im.Store.Limits().Logs == 0
 }
 
@@ -122,7 +122,7 @@ func (b *Batch) Commit(ctx context.Context) {
 	redacted, err := clean.LoadGuard(ctx, b.im.Store)
 	var sources []*Source
 	for _, w := range files {
-		w.settle(ctx, errs)
+		w.checkCreated(ctx, errs)
 		if w.err == nil && err == nil && !guard.Knows(redacted) {
 			w.err = w.run.recheck(ctx)
 		}
@@ -140,10 +140,10 @@ func (b *Batch) Commit(ctx context.Context) {
 	}
 }
 
-// settle finds out whether the sessions of a file were created. If one was not, the
+// checkCreated finds out whether the sessions of a file were created. If one was not, the
 // file is imported again: another process may have made the session, and then only the
 // missing records are added.
-func (w *waiting) settle(ctx context.Context, errs map[string]error) {
+func (w *waiting) checkCreated(ctx context.Context, errs map[string]error) {
 	failed := slices.ContainsFunc(w.ids, func(id string) bool { return errs[id] != nil })
 	if !failed || w.err != nil {
 		return

@@ -27,20 +27,20 @@ import (
 // listed. It is an error if a text, a call or a result is missing, changed, or added.
 // Smaller things, such as a tool's name, are losses.
 func compare(s *Script, out *Output, read []session.Entry) ([]Loss, error) {
-	got := heardIn(read)
-	want := heardIn(s.Context.Entries)
-	losses, err := want.lostIn(got, out.Losses)
+	got := inventoryOf(read)
+	want := inventoryOf(s.Context.Entries)
+	losses, err := want.lossesIn(got, out.Losses)
 	if err == nil {
 		return losses, nil
 	}
 	if losesShape(s, out) { // all messages were written, but not what shortens them
 		whole := slices.DeleteFunc(slices.Clone(s.Path), func(e session.Entry) bool { return shapes(&e) })
-		if losses, err = heardIn(whole).lostIn(got, slices.Concat(out.Losses, edited(s))); err == nil {
+		if losses, err = inventoryOf(whole).lossesIn(got, slices.Concat(out.Losses, edited(s))); err == nil {
 			return losses, nil
 		}
 	}
 	for _, more := range [][]Loss{append(keptBefore(s), edited(s)...), cutElsewhere(s)} {
-		if losses, err := want.lostIn(got, slices.Concat(out.Losses, more)); err == nil && len(more) > 0 {
+		if losses, err := want.lossesIn(got, slices.Concat(out.Losses, more)); err == nil && len(more) > 0 {
 			return append(more, losses...), nil
 		}
 	}
@@ -108,8 +108,8 @@ func shapes(e *session.Entry) bool {
 	return e.Compaction != nil || e.BranchSummary != nil || e.Merge != nil || e.ContextEdit != nil || e.Revert != nil
 }
 
-// utterance is something that was said or shown.
-type utterance struct {
+// passage is something that was said or shown.
+type passage struct {
 	entry string // that contains it
 	role  string
 	text  string
@@ -121,8 +121,8 @@ type utterance struct {
 	shown bool
 }
 
-// heardCall is a call and its answer.
-type heardCall struct {
+// answeredCall is a call and its answer.
+type answeredCall struct {
 	entry, name string
 	input       json.RawMessage
 	result      *session.ToolResultContent // nil if there is none
@@ -131,29 +131,29 @@ type heardCall struct {
 	shared      bool                       // another call has the same id, so that either may have the result
 }
 
-// heard is what was said in a conversation.
-type heard struct {
-	words []utterance // of users and models
+// inventory is what was said in a conversation.
+type inventory struct {
+	words []passage // of users and models
 	// asides are instructions, which many formats keep beside the messages, and
 	// messages of roles that not every format has.
-	asides   []utterance
-	thoughts []utterance
-	media    []utterance // pictures, recordings and files, those in results too
-	calls    []heardCall
+	asides   []passage
+	thoughts []passage
+	media    []passage // pictures, recordings and files, those in results too
+	calls    []answeredCall
 
 	// odd are messages that other formats cannot express: calls that no model made or
 	// that have no id, and blocks that no reader understood.
 	odd   map[string]bool
-	ids   map[string]int         // the last call of each id
-	open  session.OpenCalls[int] // their indexes in calls
-	early map[string]heardCall   // results that come before their calls
+	ids   map[string]int          // the last call of each id
+	open  session.OpenCalls[int]  // their indexes in calls
+	early map[string]answeredCall // results that come before their calls
 }
 
-func heardIn(entries []session.Entry) *heard {
-	h := &heard{odd: make(map[string]bool), ids: make(map[string]int), early: make(map[string]heardCall)}
+func inventoryOf(entries []session.Entry) *inventory {
+	h := &inventory{odd: make(map[string]bool), ids: make(map[string]int), early: make(map[string]answeredCall)}
 	for i := range entries {
 		e := &entries[i]
-		h.words = append(h.words, utterance{entry: e.ID, shown: true})
+		h.words = append(h.words, passage{entry: e.ID, shown: true})
 		switch {
 		case e.Message != nil:
 			h.odd[e.ID] = len(e.Message.Content) == 0
@@ -161,36 +161,36 @@ func heardIn(entries []session.Entry) *heard {
 				h.add(e, &e.Message.Content[j])
 			}
 		case e.Compaction != nil:
-			h.say(&h.words, utterance{entry: e.ID, role: session.RoleUser, text: e.Compaction.Summary, summary: true})
+			h.addText(&h.words, passage{entry: e.ID, role: session.RoleUser, text: e.Compaction.Summary, summary: true})
 		case e.BranchSummary != nil:
-			h.say(&h.words, utterance{entry: e.ID, role: session.RoleUser, text: e.BranchSummary.Summary, summary: true})
+			h.addText(&h.words, passage{entry: e.ID, role: session.RoleUser, text: e.BranchSummary.Summary, summary: true})
 		case e.Merge != nil:
-			h.say(&h.words, utterance{entry: e.ID, role: session.RoleUser, text: e.Merge.Summary, summary: true})
+			h.addText(&h.words, passage{entry: e.ID, role: session.RoleUser, text: e.Merge.Summary, summary: true})
 		}
 	}
 	return h
 }
 
-func (h *heard) say(list *[]utterance, p utterance) {
+func (h *inventory) addText(list *[]passage, p passage) {
 	if p.text = plain(p.text); p.text != "" {
 		p.calls = len(h.calls)
 		*list = append(*list, p)
 	}
 }
 
-func (h *heard) add(e *session.Entry, c *session.Content) {
-	p := utterance{entry: e.ID, role: e.Message.Role}
+func (h *inventory) add(e *session.Entry, c *session.Content) {
+	p := passage{entry: e.ID, role: e.Message.Role}
 	switch {
 	case c.Text != nil:
 		p.text = c.Text.Content
 		if p.role != session.RoleUser && p.role != session.RoleAssistant {
-			h.say(&h.asides, p)
+			h.addText(&h.asides, p)
 			return
 		}
-		h.say(&h.words, p)
+		h.addText(&h.words, p)
 	case c.Thinking != nil:
 		p.text = c.Thinking.Content
-		h.say(&h.thoughts, p)
+		h.addText(&h.thoughts, p)
 	case c.ToolUse != nil:
 		h.odd[e.ID] = h.odd[e.ID] || e.Message.Role != session.RoleAssistant || c.ToolUse.ID == ""
 		h.call(e, c.ToolUse)
@@ -202,9 +202,9 @@ func (h *heard) add(e *session.Entry, c *session.Content) {
 	}
 }
 
-func (h *heard) call(e *session.Entry, t *session.ToolUseContent) {
+func (h *inventory) call(e *session.Entry, t *session.ToolUseContent) {
 	input, _ := t.InputJSON() // no format keeps arguments that are not JSON
-	call := heardCall{entry: e.ID, name: t.Name, input: input}
+	call := answeredCall{entry: e.ID, name: t.Name, input: input}
 	if early, ok := h.early[t.ID]; ok {
 		call.result, call.answer = early.result, early.answer
 		delete(h.early, t.ID)
@@ -220,13 +220,13 @@ func (h *heard) call(e *session.Entry, t *session.ToolUseContent) {
 
 // answer gives a result to its call. A result without a call is never sent to a model,
 // and does not count.
-func (h *heard) answer(e *session.Entry, r *session.ToolResultContent) {
+func (h *inventory) answer(e *session.Entry, r *session.ToolResultContent) {
 	for i := range r.Parts {
 		h.show(e, &r.Parts[i])
 	}
 	at, ok := h.open.Result(r.ToolUseID)
 	if !ok {
-		h.early[r.ToolUseID] = heardCall{result: r, answer: e.ID}
+		h.early[r.ToolUseID] = answeredCall{result: r, answer: e.ID}
 		return
 	}
 	h.calls[at].result, h.calls[at].answer = r, e.ID
@@ -234,10 +234,10 @@ func (h *heard) answer(e *session.Entry, r *session.ToolResultContent) {
 }
 
 // show takes a picture, a recording or a file into account.
-func (h *heard) show(e *session.Entry, c *session.Content) {
+func (h *inventory) show(e *session.Entry, c *session.Content) {
 	if key := mediaKey(c); key != "" {
-		h.say(&h.media, utterance{entry: e.ID, text: key})
-		h.words = append(h.words, utterance{entry: e.ID, shown: true})
+		h.addText(&h.media, passage{entry: e.ID, text: key})
+		h.words = append(h.words, passage{entry: e.ID, shown: true})
 	}
 }
 

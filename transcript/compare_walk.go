@@ -12,21 +12,21 @@ import (
 
 // comparison is the walk over what was said and what was read back.
 type comparison struct {
-	want, got *heard
+	want, got *inventory
 	excused   map[string]bool // the entries with losses that the writer listed
 	odd       map[string]bool // those that are excused because they are odd
-	told      map[Loss]bool   // those losses, without their reasons
+	known     map[Loss]bool   // those losses, without their reasons
 	losses    []Loss
 	// before has, for each number of wanted calls, how many calls were read back up to
 	// the last of them.
 	before []int
 }
 
-// lostIn returns what was said but is missing in what was read back.
-func (h *heard) lostIn(got *heard, known []Loss) ([]Loss, error) {
-	c := comparison{want: h, got: got, excused: make(map[string]bool), odd: make(map[string]bool), told: make(map[Loss]bool)}
+// lossesIn returns what was said but is missing in what was read back.
+func (h *inventory) lossesIn(got *inventory, known []Loss) ([]Loss, error) {
+	c := comparison{want: h, got: got, excused: make(map[string]bool), odd: make(map[string]bool), known: make(map[Loss]bool)}
 	for _, l := range known {
-		c.told[Loss{EntryID: l.EntryID, What: l.What}] = true
+		c.known[Loss{EntryID: l.EntryID, What: l.What}] = true
 		if l.EntryID != "" && l.What != LossPlace && !strings.HasPrefix(l.What, lossThinking) {
 			c.excused[l.EntryID] = true
 		}
@@ -43,11 +43,11 @@ func (h *heard) lostIn(got *heard, known []Loss) ([]Loss, error) {
 		return nil, err
 	}
 	for _, p := range missing(h.thoughts, got.thoughts) {
-		c.lose(p.entry, lossThinking, "it has no place there")
+		c.addLoss(p.entry, lossThinking, "it has no place there")
 	}
 	for _, p := range missing(h.media, got.media) {
 		if !c.excused[p.entry] {
-			c.lose(p.entry, strings.Fields(p.text)[0], "it has no place there")
+			c.addLoss(p.entry, strings.Fields(p.text)[0], "it has no place there")
 		}
 	}
 	return c.losses, nil
@@ -68,10 +68,10 @@ const (
 	lossAside    = "message that is neither a user's nor a model's"
 )
 
-// lose notes a loss that the writer did not list.
-func (c *comparison) lose(entry, what, why string) {
-	if key := (Loss{EntryID: entry, What: what}); !c.told[key] {
-		c.told[key] = true
+// addLoss notes a loss that the writer did not list.
+func (c *comparison) addLoss(entry, what, why string) {
+	if key := (Loss{EntryID: entry, What: what}); !c.known[key] {
+		c.known[key] = true
 		c.losses = append(c.losses, Loss{EntryID: entry, What: what, Why: why})
 	}
 }
@@ -79,7 +79,7 @@ func (c *comparison) lose(entry, what, why string) {
 // pass records the loss of an odd entry.
 func (c *comparison) pass(entry string) {
 	if c.odd[entry] {
-		c.lose(entry, lossOdd, "there is no place for it there")
+		c.addLoss(entry, lossOdd, "there is no place for it there")
 	}
 }
 
@@ -109,7 +109,7 @@ func (c *comparison) calls() error {
 		c.before = append(c.before, j)
 	}
 	if j < len(got) && len(c.odd) > 0 { // a block that was not understood may have been a call
-		c.lose("", lossOdd, "it is read as a call there")
+		c.addLoss("", lossOdd, "it is read as a call there")
 	} else if j < len(got) {
 		return errReadBack("", "there is a call of %s that was never made", got[j].name)
 	}
@@ -117,22 +117,22 @@ func (c *comparison) calls() error {
 }
 
 // call compares a call with the one that was read back in its place.
-func (c *comparison) call(want, got *heardCall) error {
+func (c *comparison) call(want, got *answeredCall) error {
 	if want.name != got.name && !c.excused[want.entry] {
-		c.lose(want.entry, lossName, "the names of tools are limited there")
+		c.addLoss(want.entry, lossName, "the names of tools are limited there")
 	}
 	w, g := want.result, got.result
 	switch {
 	case w == nil, want.made, c.excused[want.entry], c.excused[want.answer]:
 		return nil
 	case want.shared && (g == nil || !sameTexts(w, g)):
-		c.lose(want.answer, lossAnswer, "several calls have the same id")
+		c.addLoss(want.answer, lossAnswer, "several calls have the same id")
 	case g == nil:
 		return errReadBack(want.answer, "the result of %s is missing: %.60q", want.name, w.Content)
 	case !sameTexts(w, g):
 		return errReadBack(want.answer, "the result of %s was changed: it is %.60q and not %.60q", want.name, g.Content, w.Content)
 	case w.IsError != g.IsError:
-		c.lose(want.answer, lossFailed, "a result is only text there")
+		c.addLoss(want.answer, lossFailed, "a result is only text there")
 	}
 	return nil
 }
@@ -159,7 +159,7 @@ func decode(text json.RawMessage, v *any) error {
 
 // words compares what users and models said, text by text.
 func (c *comparison) words() error {
-	said := slices.DeleteFunc(slices.Clone(c.got.words), func(u utterance) bool { return u.shown })
+	said := slices.DeleteFunc(slices.Clone(c.got.words), func(u passage) bool { return u.shown })
 	want, got := readingOf(c.want.words), readingOf(said)
 	asides := readingOf(missing(c.want.asides, c.got.asides))
 	var spare []string // the entries that texts may replace
@@ -168,7 +168,7 @@ func (c *comparison) words() error {
 		w, g := want.first(), got.first()
 		switch {
 		case w == nil && g == nil:
-			c.loseAll(asides)
+			c.addLosses(asides)
 			return nil
 		case w != nil && w.shown:
 			want.next()
@@ -180,17 +180,17 @@ func (c *comparison) words() error {
 			got.next()
 			cut = true
 		case w != nil && g != nil && w.role == g.role && c.isPlace(w, g) && both(want, got):
-		case g != nil && g.role == session.RoleUser && c.aside(asides, got):
+		case g != nil && g.role == session.RoleUser && c.skipAside(asides, got):
 			// Most formats have no other role for it.
 		case w != nil && g != nil && w.role != g.role && both(want, got):
-			c.lose(w.entry, lossSpeaker, "it is said by another there")
+			c.addLoss(w.entry, lossSpeaker, "it is said by another there")
 		case w != nil && c.excused[w.entry] && !want.begins(got, 1):
 			c.pass(w.entry)
 			want.next()
 		case g != nil && cut && g.role == session.RoleUser:
 			// A session repeats the prompt of a turn that a compaction cuts. Whether a
 			// file does depends on where its format puts the compaction.
-			c.lose("", "where a compaction cuts", "the prompt before it is sent again there")
+			c.addLoss("", "where a compaction cuts", "the prompt before it is sent again there")
 			got.next()
 			cut = false
 		case g != nil && len(spare) > 0:
@@ -202,7 +202,7 @@ func (c *comparison) words() error {
 		case w == nil:
 			return errReadBack("", "there is a text that is not in the session: %.60q", got.rest)
 		case both(want, got):
-			c.lose(w.entry, LossPlace, "it is between other calls there")
+			c.addLoss(w.entry, LossPlace, "it is between other calls there")
 		default:
 			return errReadBack(w.entry, "a text is missing or was changed: there is %.60q and not %.60q", got.rest, want.rest)
 		}
@@ -211,15 +211,15 @@ func (c *comparison) words() error {
 
 // isPlace reports whether a text is where it should be: a user's between the same calls.
 // A model's text may be before or after its own calls.
-func (c *comparison) isPlace(w, g *utterance) bool {
+func (c *comparison) isPlace(w, g *passage) bool {
 	return w.role == session.RoleAssistant || c.before[w.calls] == g.calls || c.excused[w.entry]
 }
 
 // maxAsides is how many asides in a row may be lost before one that is there.
 const maxAsides = 32
 
-// aside passes over a text that is an aside.
-func (c *comparison) aside(asides, got *reading) bool {
+// skipAside passes over a text that is an aside.
+func (c *comparison) skipAside(asides, got *reading) bool {
 	for i := range min(len(asides.list), maxAsides) {
 		at := readingOf(asides.list[i:])
 		if i == 0 {
@@ -228,18 +228,18 @@ func (c *comparison) aside(asides, got *reading) bool {
 		if !both(at, got) {
 			continue
 		}
-		c.loseAll(&reading{list: asides.list[:i]})
+		c.addLosses(&reading{list: asides.list[:i]})
 		*asides = *at
 		return true
 	}
 	return false
 }
 
-// loseAll notes the loss of the texts that are left.
-func (c *comparison) loseAll(left *reading) {
+// addLosses notes the loss of the texts that are left.
+func (c *comparison) addLosses(left *reading) {
 	for ; left.first() != nil; left.next() {
 		if !c.excused[left.first().entry] {
-			c.lose(left.first().entry, lossAside, "the format has no place for it")
+			c.addLoss(left.first().entry, lossAside, "the format has no place for it")
 		}
 	}
 }
@@ -259,15 +259,15 @@ func sameTexts(a, b *session.ToolResultContent) bool {
 	return true
 }
 
-func textsOf(r *session.ToolResultContent) []utterance {
-	var list []utterance
+func textsOf(r *session.ToolResultContent) []passage {
+	var list []passage
 	for i := range r.Parts {
 		if t := r.Parts[i].Text; t != nil && plain(t.Content) != "" {
-			list = append(list, utterance{text: plain(t.Content)})
+			list = append(list, passage{text: plain(t.Content)})
 		}
 	}
 	if len(list) == 0 && plain(r.Content) != "" {
-		list = append(list, utterance{text: plain(r.Content)})
+		list = append(list, passage{text: plain(r.Content)})
 	}
 	return list
 }
@@ -275,11 +275,11 @@ func textsOf(r *session.ToolResultContent) []utterance {
 // reading is a place in a list of texts. A text may be the beginning of another, because
 // formats join texts.
 type reading struct {
-	list []utterance
+	list []passage
 	rest string // of the first
 }
 
-func readingOf(list []utterance) *reading {
+func readingOf(list []passage) *reading {
 	r := &reading{list: list}
 	r.begin()
 	return r
@@ -292,7 +292,7 @@ func (r *reading) begin() {
 }
 
 // first returns the current text, or nil.
-func (r *reading) first() *utterance {
+func (r *reading) first() *passage {
 	if len(r.list) == 0 {
 		return nil
 	}
@@ -330,12 +330,12 @@ func both(a, b *reading) bool {
 }
 
 // missing returns what is in one list and not in another.
-func missing(want, got []utterance) []utterance {
+func missing(want, got []passage) []passage {
 	left := make(map[string]int)
 	for _, g := range got {
 		left[g.text]++
 	}
-	var list []utterance
+	var list []passage
 	for _, w := range want {
 		if left[w.text]--; left[w.text] < 0 {
 			list = append(list, w)

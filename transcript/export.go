@@ -47,7 +47,7 @@ func NewScript(s *session.Session, format, leaf string, now time.Time) (*Script,
 	script.Path, script.All = ownEntries(script.Path), ownEntries(script.All)
 	script.Context.Entries = ownEntries(script.Context.Entries)
 	script.showUnsaid()
-	script.settleBills()
+	script.assignCosts()
 	if script.Name, err = s.Name(); err != nil {
 		return nil, err
 	}
@@ -257,7 +257,7 @@ func (x *Exporter) readBack(ctx context.Context, format *Format, s *Script, out 
 		return "", errNothing(format)
 	}
 	if out.wrote = out.Records; out.wrote == nil {
-		out.wrote = wrote(s, read.Conversations[0].Records)
+		out.wrote = entriesByRecord(s, read.Conversations[0].Records)
 	}
 	return read.Conversations[0].ID, nil
 }
@@ -285,7 +285,7 @@ func (x *Exporter) compare(ctx context.Context, s *Script, out *Output, format *
 		return fmt.Errorf("the export cannot be read back: %w", err)
 	}
 	losses, err := compare(s, out, entries)
-	out.Losses = slices.Concat(out.Losses, losses, s.lostBills(read), s.lostNotices(read, out.Losses))
+	out.Losses = slices.Concat(out.Losses, losses, s.lostCosts(read), s.lostNotices(read, out.Losses))
 	return err
 }
 

@@ -49,9 +49,9 @@ type Exported struct {
 	Losses []Loss
 }
 
-// Export writes a session into the files of another program. They are read back and compared before anything is written to
-// their destination. ErrExist means that another conversation is there. A format that is nil, or cannot be written, is
-// ErrInvalid.
+// Export writes a session into the files of another program. They are read back and compared
+// before anything is written to their destination. ErrExist means that another conversation is
+// there. A format that is nil, or cannot be written, is ErrInvalid.
 func (x *Exporter) Export(ctx context.Context, s *session.Session, format *Format, to Destination) (*Exported, error) {
 	if err := format.check("export", to.Path, canWrite); err != nil {
 		return nil, err
@@ -90,7 +90,7 @@ func (x *Exporter) Export(ctx context.Context, s *session.Session, format *Forma
 		done.Data = out.Files[0].Data
 		return done, nil
 	}
-	base, err := to.place(format, out)
+	base, err := to.directory(format, out)
 	if err != nil {
 		return nil, err
 	}
@@ -174,9 +174,9 @@ func (x *Exporter) existing(ctx context.Context, format *Format, s *Script, to D
 	}
 }
 
-// place returns the directory that the files go to. For a single file the path may be
+// directory returns the directory that the files go to. For a single file the path may be
 // its name.
-func (to Destination) place(format *Format, out *Output) (base string, err error) {
+func (to Destination) directory(format *Format, out *Output) (base string, err error) {
 	if to.Path == "" {
 		return out.Base, nil
 	}

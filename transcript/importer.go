@@ -239,7 +239,7 @@ func (r *run) do(ctx context.Context) error {
 	r.file.tap, r.file.clean, s.clean = s.keeper, r.im.Clean, r.im.Clean
 	w := &writer{run: r, ctx: ctx, targets: make(map[string]*target), families: make(map[string]*target)}
 	if r.batch != nil { // another goroutine would cost more than it saves
-		s.write = w.parcel
+		s.write = w.writeParcel
 		close(s.stopped)
 	} else {
 		go func() {

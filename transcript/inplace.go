@@ -26,7 +26,7 @@ func InPlace(entries []session.Entry) []session.Entry {
 	next := 0 // of refs
 	for i := range joined {
 		e := &joined[i]
-		if rest, ok := without(e, asked); ok {
+		if rest, ok := withoutEarlierResults(e, asked); ok {
 			out = append(out, rest)
 		}
 		for ; next < len(refs) && refs[next].Entry == i; next++ {
@@ -96,9 +96,9 @@ func only(e *session.Entry, c session.Content) session.Entry {
 	return one
 }
 
-// without returns an entry without the results of earlier calls, which are written
+// withoutEarlierResults returns an entry without the results of earlier calls, which are written
 // elsewhere. It returns false if nothing is left of it.
-func without(e *session.Entry, asked map[string]bool) (session.Entry, bool) {
+func withoutEarlierResults(e *session.Entry, asked map[string]bool) (session.Entry, bool) {
 	if len(results(e)) == 0 {
 		return *e, true
 	}

@@ -21,7 +21,7 @@ func TestLongLines(t *testing.T) {
 	const limit = 100
 	text := strings.Repeat("a", limit) + "\n" + strings.Repeat("b", limit+1) + "\n" + "c\n" + strings.Repeat("d", limit+1)
 	for name, from := range map[string]io.Reader{"at once": strings.NewReader(text), "by bytes": iotest.OneByteReader(strings.NewReader(text))} {
-		l := liner{from: from, max: limit}
+		l := lineReader{from: from, max: limit}
 		var got []string
 		for {
 			line, err := l.next()

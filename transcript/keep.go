@@ -37,10 +37,10 @@ type chunk struct {
 
 	keptSum string // SHA-256 of what is kept
 
-	packed []byte        // raw, compressed; nil if it is in a blob
-	ref    store.Ref     // the blob, once it is in one
-	ready  chan struct{} // closed when sum and packed are there
-	placed bool          // a session has it
+	packed   []byte        // raw, compressed; nil if it is in a blob
+	ref      store.Ref     // the blob, once it is in one
+	ready    chan struct{} // closed when sum and packed are there
+	assigned bool          // a session has it
 }
 
 func (c *chunk) end() int64 { return c.from + c.size }
@@ -83,11 +83,11 @@ func (k *keeper) part(pos int64, b []byte) {
 		b = b[end-pos:]
 	}
 	if n := len(k.buf) + len(b); n > cap(k.buf) && n > readSize { // small files need less
-		k.buf = append(k.room(), k.buf...)
+		k.buf = append(k.buffer(), k.buf...)
 	}
 	k.buf = append(k.buf, b...)
 	for cut := k.cut(); cut > 0; cut = k.cut() {
-		rest := append(k.room(), k.buf[cut:]...)
+		rest := append(k.buffer(), k.buf[cut:]...)
 		k.seal(k.buf[:cut])
 		k.buf = rest
 	}
@@ -138,7 +138,7 @@ func sumOf(b []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-func (k *keeper) room() []byte {
+func (k *keeper) buffer() []byte {
 	if b, ok := k.spare.Get().(*[]byte); ok {
 		return (*b)[:0]
 	}

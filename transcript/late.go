@@ -35,12 +35,12 @@ func isLater(stored, e *session.Entry) bool {
 	}
 	plain := *e
 	plain.Message = &now
-	line, before := saidIn(&plain, true), saidIn(stored, true)
+	line, before := contentKey(&plain, true), contentKey(stored, true)
 	return bytes.Equal(line, before) || isRedactedFrom(before, line)
 }
 
-// bill notes the cost of a response if the stored message lacks it.
-func (t *target) bill(stored, e *session.Entry) error {
+// recordCost notes the cost of a response if the stored message lacks it.
+func (t *target) recordCost(stored, e *session.Entry) error {
 	m := e.Message
 	if m == nil || m.Usage == nil || stored.Message.Usage != nil {
 		return nil
@@ -53,9 +53,9 @@ func (t *target) bill(stored, e *session.Entry) error {
 	return nil
 }
 
-// settleBills adds separately noted costs to their messages, so that a writer sees the
+// assignCosts adds separately noted costs to their messages, so that a writer sees the
 // same as after a single import.
-func (s *Script) settleBills() {
+func (s *Script) assignCosts() {
 	bills := make(map[string]*session.Usage) // by response
 	for i := range s.All {
 		if bill, ok := session.BillOf(&s.All[i]); ok && s.All[i].Custom != nil {
@@ -91,9 +91,9 @@ func (s *Script) settleBills() {
 	}
 }
 
-// lostBills returns the lost costs of responses without a message, if a format has no
+// lostCosts returns the lost costs of responses without a message, if a format has no
 // place for them: less was read back than the path has.
-func (s *Script) lostBills(read *Collected) []Loss {
+func (s *Script) lostCosts(read *Collected) []Loss {
 	var have, got session.Spent
 	carried := make(map[string]bool)
 	for i := range s.Path {

@@ -261,11 +261,11 @@ func (l *Ledger) Flush(ctx context.Context) error {
 		return err
 	}
 	l.pending = nil
-	return l.dropDead(ctx)
+	return l.dropOutdated(ctx)
 }
 
-// dropDead removes the lists in which every line is outdated.
-func (l *Ledger) dropDead(ctx context.Context) error {
+// dropOutdated removes the lists in which every line is outdated.
+func (l *Ledger) dropOutdated(ctx context.Context) error {
 	for list, n := range l.alive {
 		if n > 0 || list == "" {
 			continue

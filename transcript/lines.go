@@ -51,7 +51,7 @@ func (f *File) LinesFrom(ctx context.Context, pos, before int64) iter.Seq2[Line,
 			return
 		}
 		defer r.Close()
-		l := liner{from: r, tap: f.tap, max: MaxLine, pos: pos, no: before}
+		l := lineReader{from: r, tap: f.tap, max: MaxLine, pos: pos, no: before}
 		if rest := f.data; rest != nil {
 			rest = rest[min(pos, int64(len(rest))):]
 			l.from, l.buf, l.end, l.eof = nil, rest, len(rest), true
@@ -61,9 +61,9 @@ func (f *File) LinesFrom(ctx context.Context, pos, before int64) iter.Seq2[Line,
 			l.tap = nil
 		}
 		if l.from == nil {
-			l.tell(l.end)
+			l.tapUpTo(l.end)
 		}
-		defer func() { l.tell(max(l.told, l.start)) }()
+		defer func() { l.tapUpTo(max(l.tapped, l.start)) }()
 		for {
 			if err := ctx.Err(); err != nil {
 				yield(Line{}, err)
@@ -87,21 +87,21 @@ func (f *File) LinesFrom(ctx context.Context, pos, before int64) iter.Seq2[Line,
 	}
 }
 
-// liner splits a stream into lines. Its memory is that of the longest line.
-type liner struct {
+// lineReader splits a stream into lines. Its memory is that of the longest line.
+type lineReader struct {
 	from io.Reader // nil: all of it is in buf
 	tap  tap       // or nil
 	max  int
 
 	buf        []byte // what was read
-	told       int    // how much of it the tap has seen
+	tapped     int    // how much of it the tap has seen
 	start, end int    // of what was not given out yet
 	pos        int64  // of start, in the stream
 	no         int64
 	eof        bool
 }
 
-func (l *liner) next() (Line, error) {
+func (l *lineReader) next() (Line, error) {
 	searched := 0
 	for {
 		at := bytes.IndexByte(l.buf[l.start+searched:l.end], '\n')
@@ -114,11 +114,11 @@ func (l *liner) next() (Line, error) {
 		case length > l.max:
 			return l.cut()
 		case at >= 0:
-			return l.take(length+1, false), nil
+			return l.giveOut(length+1, false), nil
 		case l.eof && length == 0:
 			return Line{}, io.EOF
 		case l.eof:
-			return l.take(length, true), nil
+			return l.giveOut(length, true), nil
 		}
 		if err := l.fill(); err != nil {
 			return Line{}, err
@@ -126,8 +126,8 @@ func (l *liner) next() (Line, error) {
 	}
 }
 
-// take gives out the next n bytes as a line.
-func (l *liner) take(n int, torn bool) Line {
+// giveOut gives out the next n bytes as a line.
+func (l *lineReader) giveOut(n int, torn bool) Line {
 	raw := l.buf[l.start : l.start+n]
 	l.no++
 	line := Line{Data: raw, Span: Span{Pos: l.pos, Len: int64(n)}, No: l.no, Torn: torn}
@@ -147,28 +147,28 @@ func (l *liner) take(n int, torn bool) Line {
 	if l.from != nil && n > readSize && 2*n > len(l.buf)-readSize { // the line fills the buffer, so it takes the buffer over
 		line.Lasting = true
 		if l.tap != nil {
-			l.tell(l.start - n)
+			l.tapUpTo(l.start - n)
 			l.tap.line(line.Pos, raw)
 		}
 		l.buf = bytes.Clone(l.buf[l.start:l.end])
-		l.told, l.start, l.end = 0, 0, len(l.buf)
+		l.tapped, l.start, l.end = 0, 0, len(l.buf)
 	}
 	return line
 }
 
-// tell passes what was given out, up to a place in the buffer, to the tap.
-func (l *liner) tell(upTo int) {
+// tapUpTo passes what was given out, up to a place in the buffer, to the tap.
+func (l *lineReader) tapUpTo(upTo int) {
 	if l.tap == nil {
 		return
 	}
-	for piece := range slices.Chunk(l.buf[l.told:upTo], readSize) {
-		l.tap.part(l.pos-int64(l.start-l.told), piece)
-		l.told += len(piece)
+	for piece := range slices.Chunk(l.buf[l.tapped:upTo], readSize) {
+		l.tap.part(l.pos-int64(l.start-l.tapped), piece)
+		l.tapped += len(piece)
 	}
 }
 
 // cut gives out the beginning of a line that is too long, and skips the rest.
-func (l *liner) cut() (Line, error) {
+func (l *lineReader) cut() (Line, error) {
 	l.no++
 	line := Line{Data: bytes.Clone(l.buf[l.start : l.start+min(cutSize, l.max)]), Span: Span{Pos: l.pos}, No: l.no, Cut: true}
 	for {
@@ -190,12 +190,12 @@ func (l *liner) cut() (Line, error) {
 }
 
 // fill reads more.
-func (l *liner) fill() error {
-	l.tell(l.start)
+func (l *lineReader) fill() error {
+	l.tapUpTo(l.start)
 	if l.start > 0 {
 		copy(l.buf, l.buf[l.start:l.end])
 		l.end -= l.start
-		l.told, l.start = 0, 0
+		l.tapped, l.start = 0, 0
 	}
 	if len(l.buf)-l.end < readSize/2 {
 		grown := make([]byte, max(readSize, min(2*len(l.buf), l.max+readSize)))

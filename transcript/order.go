@@ -35,12 +35,12 @@ func (o *order) next(r Record) []Record {
 	for _, id := range results {
 		o.open.Result(id)
 	}
-	return o.behind(r, calls)
+	return o.withResults(r, calls)
 }
 
-// behind returns a record followed by the results that waited for its calls. If there are
+// withResults returns a record followed by the results that waited for its calls. If there are
 // none, it gives up waiting and returns all held results first.
-func (o *order) behind(r Record, calls []string) []Record {
+func (o *order) withResults(r Record, calls []string) []Record {
 	out := []Record{r}
 	var waiting []Record
 	for _, held := range o.held {

@@ -22,7 +22,7 @@ func (l Line) Split() (objects, pieces []Line) {
 		return nil, []Line{l}
 	}
 	s := splitter{line: l}
-	for at := gap(l.Data, 0); at < len(l.Data); at = gap(l.Data, at) {
+	for at := skipGap(l.Data, 0); at < len(l.Data); at = skipGap(l.Data, at) {
 		if end := objectEnd(l.Data, at); end >= 0 {
 			objects = append(objects, s.upTo(at, end, false))
 			at = end
@@ -69,9 +69,9 @@ func (s *splitter) close(lists ...[]Line) {
 	}
 }
 
-// gap returns the first place from at on that is neither white space nor zero: some file
+// skipGap returns the first place from at on that is neither white space nor zero: some file
 // systems leave zeros where data was not yet written when the power failed.
-func gap(data []byte, at int) int {
+func skipGap(data []byte, at int) int {
 	return len(data) - len(bytes.TrimLeft(data[at:], " \t\r\x00"))
 }
 
@@ -92,7 +92,7 @@ func seam(data []byte, at int) int {
 	if !errors.As(err, &wrong) || data[at] != '{' {
 		return -1
 	}
-	next := gap(data, at+wrong.Offset)
+	next := skipGap(data, at+wrong.Offset)
 	if next < len(data) && data[next] != '{' {
 		before := bytes.TrimRight(bytes.TrimSuffix(data[at:next], []byte{'"'}), " \t")
 		next = at + len(before) - 1
@@ -100,7 +100,7 @@ func seam(data []byte, at int) int {
 	if next <= at || next >= len(data) || data[next] != '{' {
 		return -1
 	}
-	for end := next; end < len(data); end = gap(data, end) {
+	for end := next; end < len(data); end = skipGap(data, end) {
 		if end = objectEnd(data, end); end < 0 {
 			return -1
 		}

@@ -28,9 +28,9 @@ func (t *target) isStale(want string) (bool, error) {
 	if onward, err := t.leadsTo(want); onward || err != nil {
 		return false, err
 	}
-	if !t.said.IsZero() {
+	if !t.sourceTime.IsZero() {
 		newest, err := t.newestImported()
-		if err != nil || newest.After(t.said) {
+		if err != nil || newest.After(t.sourceTime) {
 			return err == nil, err
 		}
 	}

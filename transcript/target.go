@@ -29,19 +29,19 @@ type target struct {
 
 	wrote map[string]string // the entries that records of an export are: see Source
 
-	queue   []session.Entry   // of records
-	remarks []session.Entry   // about the session
-	queued  map[string]bool   // the ids of both
-	aliases map[string]string // from native ids to entry ids, where they differ
-	seen    map[string]int    // how often a content without an id was met
-	met     map[string]bool   // the known entries that were compared
-	base    string            // the session's leaf before this import
-	last    string            // the entry of the last record
-	leaf    string            // where the conversation ends: a native id, or ""
-	moved   bool              // an entry was added since the leaf was last right
-	time    time.Time         // of the last record
-	newest  time.Time         // the latest time of a record
-	said    time.Time         // the latest time that the source itself gives a record of this import
+	queue      []session.Entry   // of records
+	remarks    []session.Entry   // about the session
+	queued     map[string]bool   // the ids of both
+	aliases    map[string]string // from native ids to entry ids, where they differ
+	seen       map[string]int    // how often a content without an id was met
+	compared   map[string]bool   // the known entries that were compared
+	base       string            // the session's leaf before this import
+	last       string            // the entry of the last record
+	leaf       string            // where the conversation ends: a native id, or ""
+	moved      bool              // an entry was added since the leaf was last right
+	time       time.Time         // of the last record
+	newest     time.Time         // the latest time of a record
+	sourceTime time.Time         // the latest time that the source itself gives a record of this import
 
 	tally               tally
 	added, known, again int
@@ -51,7 +51,7 @@ func (w *writer) newTarget(c Conversation, family string) (*target, error) {
 	own := SessionID(w.format.Name, family)
 	t := &target{
 		w: w, id: own, own: own, conv: Conversation{ID: c.ID},
-		queued: make(map[string]bool), aliases: make(map[string]string), seen: make(map[string]int), met: make(map[string]bool), time: c.Created,
+		queued: make(map[string]bool), aliases: make(map[string]string), seen: make(map[string]int), compared: make(map[string]bool), time: c.Created,
 	}
 	// A file that an export wrote and its program continued belongs to the exported
 	// session. Its records are not compared: an export may have simplified them.
@@ -129,8 +129,8 @@ func (t *target) when() time.Time {
 	return t.newest
 }
 
-// learn records what a reader says about the conversation.
-func (t *target) learn(c Conversation) {
+// addFacts records what a reader says about the conversation.
+func (t *target) addFacts(c Conversation) {
 	if !slices.Contains(t.natives, c.ID) {
 		t.natives = append(t.natives, c.ID)
 	}
@@ -185,7 +185,7 @@ func (t *target) add(r *Record) error {
 			return err
 		}
 	}
-	t.settle(&e)
+	t.setTimeAndRefs(&e)
 	if err := t.linkParent(r, &e); err != nil {
 		return err
 	}
@@ -273,10 +273,10 @@ func (r *run) cleanJSON(value []byte) []byte {
 	return r.guard.JSON(value)
 }
 
-// settle gives an entry a time, and the entries that it refers to their ids.
-func (t *target) settle(e *session.Entry) {
-	if e.Timestamp.After(t.said) {
-		t.said = e.Timestamp
+// setTimeAndRefs gives an entry a time, and the entries that it refers to their ids.
+func (t *target) setTimeAndRefs(e *session.Entry) {
+	if e.Timestamp.After(t.sourceTime) {
+		t.sourceTime = e.Timestamp
 	}
 	if e.Timestamp.IsZero() {
 		e.Timestamp = t.time
@@ -338,7 +338,7 @@ func (r *Record) pos() int64 {
 // contentID names a record that has no id by its content, and by how often that
 // was met before: so the name stays when records before it are taken away.
 func (t *target) contentID(e *session.Entry) string {
-	hash := sumOf(saidIn(e, false))
+	hash := sumOf(contentKey(e, false))
 	t.seen[hash]++
 	return HashID("record", t.id, hash, strconv.Itoa(t.seen[hash]))
 }
@@ -350,10 +350,10 @@ func (t *target) isKnown(r *Record, e *session.Entry) (bool, error) {
 	if !known || err != nil {
 		return false, err
 	}
-	if t.queued[e.ID] || t.trusted || t.created || t.met[e.ID] || r.ID == "" {
+	if t.queued[e.ID] || t.trusted || t.created || t.compared[e.ID] || r.ID == "" {
 		return true, nil // the source repeats itself, or the id says it all
 	}
-	t.met[e.ID] = true
+	t.compared[e.ID] = true
 	for _, alias := range r.Aliases { // it was read in parts before
 		if own, err := t.has(alias); own && alias != e.ID || err != nil {
 			e.ID = alias
@@ -366,12 +366,12 @@ func (t *target) isKnown(r *Record, e *session.Entry) (bool, error) {
 	}
 	// If the source gives no time, it may be the file's, and a copy has another.
 	timed := !r.Entry.Timestamp.IsZero()
-	line, have := saidIn(withoutCut(e), timed), saidIn(withoutCut(&stored), timed)
+	line, have := contentKey(withoutCut(e), timed), contentKey(withoutCut(&stored), timed)
 	if (bytes.Equal(line, have) || isRedactedFrom(have, line)) && t.sameParent(&stored, e) {
 		return true, nil
 	}
 	if isLater(&stored, e) && t.sameParent(&stored, e) {
-		return true, t.bill(&stored, e)
+		return true, t.recordCost(&stored, e)
 	}
 	hash := sumOf(line)
 	parent := ""
@@ -409,9 +409,9 @@ func (t *target) sameParent(stored, e *session.Entry) bool {
 
 func isRevision(id string) bool { return len(id) > 9 && id[len(id)-9] == '~' }
 
-// saidIn is equal for two entries that say the same, wherever they are in a tree and
+// contentKey is equal for two entries that say the same, wherever they are in a tree and
 // wherever it was said. With withTime, the time must be the same too.
-func saidIn(e *session.Entry, withTime bool) []byte {
+func contentKey(e *session.Entry, withTime bool) []byte {
 	plain := *e
 	plain.ID, plain.ParentID = "", nil
 	if !withTime {
@@ -515,7 +515,7 @@ const maxInline = 4 << 10
 // imported returns the id of the entry that says where a chunk is kept, and
 // adds it if it is not there.
 func (t *target) imported(c *chunk) (string, error) {
-	c.placed = true
+	c.assigned = true
 	id := "import-" + HashID(t.w.file.Path, strconv.FormatInt(c.from, 10), c.sum)[:18]
 	if has, err := t.has(id); has || err != nil {
 		return id, err

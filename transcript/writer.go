@@ -22,14 +22,14 @@ type writer struct {
 // work writes parcels until there are no more.
 func (w *writer) work(parcels <-chan *parcel) error {
 	for p := range parcels {
-		if err := w.parcel(p); err != nil {
+		if err := w.writeParcel(p); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (w *writer) parcel(p *parcel) error {
+func (w *writer) writeParcel(p *parcel) error {
 	for _, c := range p.chunks {
 		<-c.ready
 		if c.from < keptSpace {
@@ -43,7 +43,7 @@ func (w *writer) parcel(p *parcel) error {
 			return err
 		}
 	}
-	if err := w.placeChunks(w.chunks); err != nil {
+	if err := w.assignChunks(w.chunks); err != nil {
 		return err
 	}
 	for _, t := range w.order {
@@ -92,19 +92,19 @@ func (w *writer) begin(c Conversation) error {
 		}
 		w.targets[c.ID] = t
 	}
-	t.learn(c)
+	t.addFacts(c)
 	w.current = t
 	return nil
 }
 
-// placeChunks gives chunks without a record to the first conversation, so that nothing
+// assignChunks gives chunks without a record to the first conversation, so that nothing
 // that was read is lost.
-func (w *writer) placeChunks(chunks []*chunk) error {
+func (w *writer) assignChunks(chunks []*chunk) error {
 	if len(w.order) == 0 {
 		return nil
 	}
 	for _, c := range chunks {
-		if !c.placed {
+		if !c.assigned {
 			if _, err := w.order[0].imported(c); err != nil {
 				return err
 			}
@@ -149,7 +149,7 @@ func (w *writer) finish(tallies map[string]*tally, whole bool) error {
 	// A database is not kept again because one of its rows changed: for an existing
 	// session only the bytes of new records are kept.
 	if len(w.order) > 0 && w.order[0].created && whole {
-		errs = append(errs, w.placeChunks(w.rows))
+		errs = append(errs, w.assignChunks(w.rows))
 	}
 	for i, t := range w.order {
 		if i == 0 && tallies[""] != nil { // counts from before the first conversation began

@@ -13,10 +13,10 @@ import (
 // with the ids of our entries. In others, a reader makes the ids from what the records
 // say; for those, an export remembers which entry each record is.
 
-// wrote returns the entry that each record of a file is, where their ids differ. A
+// entriesByRecord returns the entry that each record of a file is, where their ids differ. A
 // record that comes from nothing in the session, such as the program's text before the
 // first prompt, is "".
-func wrote(s *Script, records []Record) map[string]string {
+func entriesByRecord(s *Script, records []Record) map[string]string {
 	places := make(map[string][]int) // where on the path each text, call and result is
 	for i := range s.Path {
 		for _, key := range blockKeys(&s.Path[i]) {

@@ -213,7 +213,8 @@ func (s *sessionCheck) checkNext(ctx context.Context, next string) error {
 		"it continues session %q, but its header, which says so, is damaged; repair it to join the two again", s.name)}, false)
 }
 
-// checkBefore looks whether the session that the header names has lost the line that names this one.
+// checkBefore looks whether the session that the header names has lost the line that names this
+// one.
 func (s *sessionCheck) checkBefore(ctx context.Context, before string) error {
 	link, err := session.ReadLink(ctx, s.store, before)
 	if err != nil || link.ContinuedTo == s.name || slices.Contains(link.Replaced, s.name) {

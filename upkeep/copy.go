@@ -223,7 +223,8 @@ func (c *copier) copyLogs(ctx context.Context, p pair, names []string) error {
 	return context.Cause(ctx)
 }
 
-// recordOutcome records the outcome for a session. An error that would affect every session ends the work.
+// recordOutcome records the outcome for a session. An error that would affect every session ends
+// the work.
 func (c *copier) recordOutcome(ctx context.Context, p pair, name string, err error, did changesMade) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

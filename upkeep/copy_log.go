@@ -214,7 +214,7 @@ func (w *logCopier) updateOnce(ctx context.Context, stat store.Stat, did *change
 	theirs, err := w.pair.to.Open(ctx, stat.Name)
 	if w.pair.trash && errors.Is(err, store.ErrNotExist) {
 		did.created = true
-		return true, w.throw(ctx, stat.Name, ours)
+		return true, w.moveToTrash(ctx, stat.Name, ours)
 	}
 	if err != nil {
 		return false, err

@@ -183,8 +183,8 @@ func (c *copier) copyTrash(ctx context.Context, trash store.Store) (err error) {
 	return c.copyLogs(ctx, p, ids)
 }
 
-// throw puts a removed log into the trash.
-func (w *logCopier) throw(ctx context.Context, id string, ours store.Log) error {
+// moveToTrash puts a removed log into the trash.
+func (w *logCopier) moveToTrash(ctx context.Context, id string, ours store.Log) error {
 	n, size := 0, 0
 	err := w.to.Trash().Add(ctx, id, func(yield func([]byte, error) bool) {
 		for line, err := range ours.Forward(ctx, 0) {
@@ -210,12 +210,12 @@ func (w *logCopier) throw(ctx context.Context, id string, ours store.Log) error 
 	w.result.Entries += n
 	w.result.Size += int64(size)
 	w.mu.Unlock()
-	return w.checkThrown(ctx, id, ours)
+	return w.checkTrashed(ctx, id, ours)
 }
 
-// checkThrown reads back a removed log. What the trash had when it was opened may not include
+// checkTrashed reads back a removed log. What the trash had when it was opened may not include
 // it.
-func (w *logCopier) checkThrown(ctx context.Context, id string, ours store.Log) error {
+func (w *logCopier) checkTrashed(ctx context.Context, id string, ours store.Log) error {
 	trash, err := w.to.Trash().Read()
 	if err != nil {
 		return err

@@ -7,8 +7,8 @@ import (
 	"github.com/coppice-dev/coppice/store"
 )
 
-// heldBlobs is a hold on the blobs of the store that is written to, and which of them are known to be
-// as they should. Without the hold, that would not last.
+// heldBlobs is a hold on the blobs of the store that is written to, and which of them are known
+// to be as they should. Without the hold, that would not last.
 type heldBlobs struct {
 	*copier
 	end   func()

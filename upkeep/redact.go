@@ -113,7 +113,7 @@ func group(found []clean.Secret) []Secret {
 		}
 		s := &secrets[i]
 		s.Count++
-		if tellsMore(f.Preview, s.Preview) {
+		if saysMore(f.Preview, s.Preview) {
 			s.Kind, s.Preview = f.Kind, f.Preview
 		}
 		s.add(Place{Session: f.Session, Entry: f.Entry, Path: f.Path, Blob: f.Blob, Kept: f.Kept, Also: f.Also, File: f.File})
@@ -135,9 +135,9 @@ func rank(p Place) int {
 	return 0
 }
 
-// tellsMore reports whether a preview says more than another. If a secret was found
+// saysMore reports whether a preview says more than another. If a secret was found
 // only by its value, there is nothing to show before it.
-func tellsMore(preview, than string) bool {
+func saysMore(preview, than string) bool {
 	const nothing = "…"
 	return strings.HasPrefix(than, nothing) && !strings.HasPrefix(preview, nothing)
 }

@@ -136,7 +136,7 @@ func (j *repairJob) repairLog(ctx context.Context) (done []Action, kept string, 
 	if err != nil {
 		return nil, "", err
 	}
-	if p.hopeless() {
+	if p.isLost() {
 		return j.restoreBackup(ctx)
 	}
 	if err := j.addLeftover(ctx, p); err != nil {

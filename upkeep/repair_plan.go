@@ -59,7 +59,7 @@ func planRepair(ctx context.Context, st store.Store, name string, raw store.Raw)
 		}
 		p.lines = append(p.lines, classify(line)...)
 	}
-	if p.hopeless() {
+	if p.isLost() {
 		return p, nil
 	}
 	if err := p.readGaps(ctx, st); err != nil {
@@ -77,8 +77,8 @@ func planRepair(ctx context.Context, st store.Store, name string, raw store.Raw)
 	return p, nil
 }
 
-// hopeless reports whether nothing can be saved.
-func (p *repairPlan) hopeless() bool {
+// isLost reports whether nothing can be saved.
+func (p *repairPlan) isLost() bool {
 	for i := range p.lines {
 		if c := p.lines[i].class; c == lineHeader || c == lineEntry || c == lineLong {
 			return false

@@ -113,8 +113,8 @@ func (w *writer) write(entries []session.Entry) (string, error) {
 	return text, nil
 }
 
-// tokensThatFit returns how many tokens of the conversation fit into the next request. Counts may be
-// estimates, so a tenth stays free.
+// tokensThatFit returns how many tokens of the conversation fit into the next request. Counts may
+// be estimates, so a tenth stays free.
 func (w *writer) tokensThatFit() int {
 	w.task.More = true // this makes the text longest
 	free := w.window - w.answer - w.counter.CountText(w.task.Overhead())

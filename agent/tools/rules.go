@@ -30,13 +30,13 @@ import (
 // A call that a rule denies is refused, whatever else allows it. Rules that allow are
 // strict and rules that deny are broad: in doubt a call asks.
 //
-// In the pattern of a path, * and ? match anything within a name, and ** any number of names.
-// In a rule that allows, they do not match a dot at the beginning of a name: write(**) does
-// not reach .git or .env; write(.github/**) reaches .github. The same holds for files in which
-// programs keep keys: write(**) does not reach a.pem; write(**/*.pem) does. A path is relative to the
-// working directory. A file outside is reached only by an absolute pattern: "write" alone is
-// write(**). If there are links on the way, both the path in the call and the file itself
-// must be allowed.
+// In the pattern of a path, * and ? match anything within a name, and ** any number of names. In
+// a rule that allows, they do not match a dot at the beginning of a name: write(**) does not
+// reach .git or .env; write(.github/**) reaches .github. The same holds for files in which
+// programs keep keys: write(**) does not reach a.pem; write(**/*.pem) does. A path is relative to
+// the working directory. A file outside is reached only by an absolute pattern: "write" alone is
+// write(**). If there are links on the way, both the path in the call and the file itself must be
+// allowed.
 //
 // The pattern of a command is compared word by word. A * by itself matches one word, or at
 // the end any number of words; in quotes it is just a character. A command line is allowed if

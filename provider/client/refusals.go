@@ -53,8 +53,9 @@ func (c *Client) allowed(r *provider.Request) *provider.Request {
 	return &less
 }
 
-// noteRefused looks at the error of a request. If the request was refused for a parameter that can be
-// left out, later requests lack it, the error says so, and the result is the request without it.
+// noteRefused looks at the error of a request. If the request was refused for a parameter that
+// can be left out, later requests lack it, the error says so, and the result is the request
+// without it.
 func (c *Client) noteRefused(r *provider.Request, sent *provider.Encoded, err error) *provider.Encoded {
 	var refused *provider.Error
 	if r == nil || !errors.As(err, &refused) {

@@ -57,8 +57,9 @@ var (
 	}
 	// Types, without GIF:
 	// https://discuss.ai.google.dev/t/gemini-2-api-returns-invalid-parameter-error-for-gif-inputs/71468.
-	// A request has at most 20 MB: https://firebase.google.com/docs/ai-logic/input-file-requirements.
-	// Recordings: https://ai.google.dev/gemini-api/docs/audio.
+	// A request has at most 20 MB:
+	// https://firebase.google.com/docs/ai-logic/input-file-requirements. Recordings:
+	// https://ai.google.dev/gemini-api/docs/audio.
 	Google = &Limits{
 		Images: []string{png, jpeg, webp, "image/heic", "image/heif"}, ImageBytes: 7_000_000,
 		Documents: []string{pdf}, DocumentBytes: 14_000_000,

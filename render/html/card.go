@@ -277,9 +277,9 @@ func (p *page) passage(s string) {
 	p.raw("</div>\n")
 }
 
-// said writes the text of a message: commands as they were typed, and what they printed
+// messageText writes the text of a message: commands as they were typed, and what they printed
 // as the output that it is.
-func (p *page) said(text string) {
+func (p *page) messageText(text string) {
 	for _, part := range render.Passages(text) {
 		switch part.Kind {
 		case typed.Command:
@@ -305,7 +305,7 @@ func (p *page) message(it *item, m *session.MessageEntry) error {
 		switch {
 		case isBlank(c):
 		case c.Text != nil:
-			p.said(c.Text.Content)
+			p.messageText(c.Text.Content)
 		case c.Thinking != nil:
 			p.raw("<details class=thinking><summary>Thinking</summary>")
 			p.passage(c.Thinking.Content)

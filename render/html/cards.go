@@ -30,11 +30,11 @@ func Cards(entries []session.Entry) []string {
 	for i := range entries {
 		n := &render.Node{Entry: entries[i], Parent: last}
 		p.items[i].node, last = n, n
-		p.look(i, &entries[i])
+		p.inspect(i, &entries[i])
 		f.add(i, &entries[i])
 	}
 	for i := range p.items {
-		p.items[i].outs = slices.DeleteFunc(p.items[i].outs, func(out placed) bool { return out.item-i > Reach })
+		p.items[i].outs = slices.DeleteFunc(p.items[i].outs, func(out placedResult) bool { return out.item-i > Reach })
 	}
 	p.moveResults()
 	p.next = func(i int) (entryRead, error) { return entryRead{i, entries[i]}, nil }

@@ -59,7 +59,7 @@ func Write(ctx context.Context, w io.Writer, c render.Conversation, o *Options) 
 	if err := page.cards(ctx); err != nil {
 		return err
 	}
-	page.foot()
+	page.footer()
 	return page.writer.Flush()
 }
 
@@ -183,7 +183,7 @@ func (p *page) facts() []string {
 	return facts
 }
 
-func (p *page) foot() {
+func (p *page) footer() {
 	p.raw("</main>\n<footer>Session ")
 	p.text(render.OneLine(p.ID(), 0))
 	p.raw(", exported by Coppice</footer>\n</div></div>\n", keys, "\n<script>", script, "</script>\n</body>\n</html>\n")

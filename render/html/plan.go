@@ -38,14 +38,14 @@ type item struct {
 	prose, tools, thinking bool
 	own                    int // how many blocks of its own it shows, not counting results
 	size                   int // of its prose, in bytes
-	results                []placed
-	outs                   []placed // the results of its calls
-	follows                bool     // it continues the card before it
-	newDay                 bool     // it is the first card of a day
+	results                []placedResult
+	outs                   []placedResult // the results of its calls
+	follows                bool           // it continues the card before it
+	newDay                 bool           // it is the first card of a day
 }
 
-// placed is the result of a call and where it is shown.
-type placed struct {
+// placedResult is the result of a call and where it is shown.
+type placedResult struct {
 	tool      string // the name of the tool
 	call      int    // the item that made the call, or -1
 	callBlock int
@@ -98,7 +98,7 @@ func newPlan(ctx context.Context, c render.Conversation, o *Options) (*plan, err
 		return nil, err
 	}
 	p.moveResults()
-	p.divide()
+	p.splitSections()
 	p.connect()
 	return p, nil
 }
@@ -117,7 +117,7 @@ func (p *plan) read(ctx context.Context, c render.Conversation, look func(*sessi
 			return err
 		}
 		for k := range entries {
-			p.look(i, &entries[k])
+			p.inspect(i, &entries[k])
 			f.add(i, &entries[k])
 			if look != nil {
 				look(&entries[k])
@@ -129,8 +129,8 @@ func (p *plan) read(ctx context.Context, c render.Conversation, look func(*sessi
 	return nil
 }
 
-// look records what must be known about an entry.
-func (p *plan) look(i int, e *session.Entry) {
+// inspect records what must be known about an entry.
+func (p *plan) inspect(i int, e *session.Entry) {
 	it := &p.items[i]
 	it.class, it.when = classOf(e), e.Timestamp
 	if e.Message != nil {
@@ -252,7 +252,7 @@ func (f *follower) add(i int, e *session.Entry) {
 			f.names[len(f.names)-1] = e.Message.Content[r.Block].ToolUse.Name
 			continue
 		}
-		res := placed{call: -1, item: i, block: r.Block}
+		res := placedResult{call: -1, item: i, block: r.Block}
 		if r.Pair != session.NoPair {
 			call := f.pairs.Refs()[r.Pair]
 			res.call, res.callBlock, res.tool = f.path[call.Entry], call.Block, f.names[r.Pair]
@@ -281,7 +281,7 @@ func (p *plan) moveResults() {
 	reads := make(map[int]int)
 	for i := range p.items {
 		outs := p.items[i].outs
-		slices.SortFunc(outs, func(a, b placed) int {
+		slices.SortFunc(outs, func(a, b placedResult) int {
 			return cmp.Or(cmp.Compare(a.callBlock, b.callBlock), cmp.Compare(a.item, b.item), cmp.Compare(a.block, b.block))
 		})
 		at := -1
@@ -301,9 +301,9 @@ func (p *plan) moveResults() {
 	}
 }
 
-func (p *plan) moved(out placed) {
+func (p *plan) moved(out placedResult) {
 	results := p.items[out.item].results
-	k, ok := slices.BinarySearchFunc(results, out.block, func(r placed, block int) int { return cmp.Compare(r.block, block) })
+	k, ok := slices.BinarySearchFunc(results, out.block, func(r placedResult, block int) int { return cmp.Compare(r.block, block) })
 	if ok {
 		results[k].moved = true
 	}
@@ -316,11 +316,11 @@ func (p *plan) hasCard(i int) bool {
 	if it.own > 0 || it.node.Label != "" || len(it.node.Children) > 1 {
 		return true
 	}
-	return slices.ContainsFunc(it.results, func(r placed) bool { return !r.moved })
+	return slices.ContainsFunc(it.results, func(r placedResult) bool { return !r.moved })
 }
 
-// divide splits the page into sections, and finds the cards that continue others.
-func (p *plan) divide() {
+// splitSections splits the page into sections, and finds the cards that continue others.
+func (p *plan) splitSections() {
 	before := make([]int, len(p.items)) // the last card on the way to an item, itself included, or -1
 	for i := range p.items {
 		it := &p.items[i]

@@ -15,7 +15,7 @@ import (
 
 // call writes a call with its results: several if it was answered on several branches.
 // at is the entry of the last result that was read.
-func (p *page) call(it *item, t *session.ToolUseContent, outs []placed, at *entryRead) error {
+func (p *page) call(it *item, t *session.ToolUseContent, outs []placedResult, at *entryRead) error {
 	var first *session.ToolResultContent
 	if len(outs) > 0 {
 		if err := p.load(outs[0].item, at); err != nil {
@@ -69,7 +69,7 @@ func hasImage(r *session.ToolResultContent) bool {
 
 // subagent says which session a call started, if that is known: from the
 // conversation, or from the message that has the first result.
-func (p *page) subagent(t *session.ToolUseContent, outs []placed, at *entryRead) {
+func (p *page) subagent(t *session.ToolUseContent, outs []placedResult, at *entryRead) {
 	name := p.Subagents[t.ID]
 	if name == "" && !p.parts && len(outs) > 0 && at.entry.Message != nil {
 		name = render.SubagentKey(p.Header().Key, at.entry.Message)
@@ -147,7 +147,7 @@ func (p *page) outcome(r *session.ToolResultContent, results int) {
 
 // out writes a result in the card of its call. If it is on a branch, it is visible
 // together with that branch.
-func (p *page) out(it *item, out *placed, r *session.ToolResultContent) {
+func (p *page) out(it *item, out *placedResult, r *session.ToolResultContent) {
 	p.raw("<div class=out")
 	result := &p.items[out.item]
 	if !p.parts && !p.hasCard(out.item) && result.results[0].block == out.block {

@@ -32,7 +32,7 @@ const (
 // control characters.
 func Text(text string) string {
 	text = strings.Trim(plain.Text(text), "\n")
-	if guest, ok := tame(columns(text)); ok {
+	if guest, ok := neutralise(columns(text)); ok {
 		return guest
 	}
 	return Fence("", text)
@@ -40,7 +40,7 @@ func Text(text string) string {
 
 // Quote returns text as a quotation, with something of ours above it.
 func Quote(title, text string) string {
-	if quoted, ok := tame(quote(title, Text(text))); ok { // again, because what comes before it may matter
+	if quoted, ok := neutralise(quote(title, Text(text))); ok { // again, because what comes before it may matter
 		return quoted
 	}
 	return quote(title, Fence("", plain.Text(text)))
@@ -54,9 +54,9 @@ func quote(title, text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// tame escapes what is out of place in a text until nothing is, and reports whether it
+// neutralise escapes what is out of place in a text until nothing is, and reports whether it
 // succeeded.
-func tame(text string) (string, bool) {
+func neutralise(text string) (string, bool) {
 	if IsCostly(text) {
 		return "", false
 	}

@@ -130,7 +130,7 @@ func (c *cleaner) clean(dst, src []byte, end bool) (clean, rest []byte) {
 			continue
 		}
 		var took int
-		if dst, took = c.odd(dst, src, end); took == 0 {
+		if dst, took = c.nonASCII(dst, src, end); took == 0 {
 			return dst, src
 		}
 		src = src[took:]
@@ -138,9 +138,9 @@ func (c *cleaner) clean(dst, src []byte, end bool) (clean, rest []byte) {
 	return dst, nil
 }
 
-// odd handles the beginning of src that is not plain ASCII, and returns how many bytes
+// nonASCII handles the beginning of src that is not plain ASCII, and returns how many bytes
 // that was: 0 if more of the text is needed.
-func (c *cleaner) odd(dst, src []byte, end bool) ([]byte, int) {
+func (c *cleaner) nonASCII(dst, src []byte, end bool) ([]byte, int) {
 	switch {
 	case src[0] == '\r':
 		if len(src) == 1 && !end {

@@ -35,7 +35,7 @@ func (r *reader) block(c *session.Content) {
 
 // media writes an image, a recording or a file.
 func (r *reader) media(c *session.Content) {
-	r.line(indent, r.fits(render.MediaGist(c), 2))
+	r.line(indent, r.fitLine(render.MediaGist(c), 2))
 	if r.alone == nil || r.alone.Media == nil {
 		return
 	}
@@ -77,7 +77,7 @@ func (r *reader) call(t *session.ToolUseContent) {
 	}
 	gist := render.OneLine(t.Name, 0)
 	if !whole && !isLong {
-		gist = r.fits(render.CallGist(t), 4)
+		gist = r.fitLine(render.CallGist(t), 4)
 	}
 	r.endedCall(gist, t)
 	switch {
@@ -89,7 +89,7 @@ func (r *reader) call(t *session.ToolUseContent) {
 			delete(rest, key)
 			more := indentedJSON(rest)
 			if !r.o.Full {
-				more = r.fits(render.OneLine(more, 0), 4)
+				more = r.fitLine(render.OneLine(more, 0), 4)
 			}
 			r.text(indent+indent, more, Dim)
 		}
@@ -141,7 +141,7 @@ func (r *reader) todos(todos []render.Todo) {
 		if todo.State == render.TodoDone {
 			c = Dim
 		}
-		r.line(indent, indent, r.Paint(c, marks[todo.State]+r.fits(render.OneLine(todo.Text, 0), 6)))
+		r.line(indent, indent, r.Paint(c, marks[todo.State]+r.fitLine(render.OneLine(todo.Text, 0), 6)))
 	}
 }
 
@@ -150,7 +150,7 @@ func (r *reader) edits(edits []render.Edit) {
 	for i := range edits {
 		e := &edits[i]
 		if len(edits) > 1 {
-			r.line(indent, indent, r.Paint(Bold, r.fits(render.EditsGist(edits[i:i+1]), 4)))
+			r.line(indent, indent, r.Paint(Bold, r.fitLine(render.EditsGist(edits[i:i+1]), 4)))
 		}
 		rows := e.Rows()
 		hidden := 0
@@ -185,7 +185,7 @@ func (r *reader) diffLine(l render.DiffLine) {
 		r.text(indent+indent, text, c)
 		return
 	}
-	r.line(indent, indent, r.Paint(c, strings.TrimRight(r.fits(text, 4), " ")))
+	r.line(indent, indent, r.Paint(c, strings.TrimRight(r.fitLine(text, 4), " ")))
 }
 
 // more says that lines were folded away.
@@ -194,7 +194,7 @@ func (r *reader) more(before string, n int) {
 	if r.o.Hints.Folded != "" {
 		text += " (" + r.o.Hints.Folded + ")"
 	}
-	r.line(before, r.Paint(Dim, r.fits(text, ansi.StringWidth(before))))
+	r.line(before, r.Paint(Dim, r.fitLine(text, ansi.StringWidth(before))))
 }
 
 func (r *reader) result(t *session.ToolResultContent) {
@@ -237,7 +237,7 @@ func (r *reader) output(text string) {
 			break
 		}
 		if !r.o.Full {
-			row = r.fits(strings.ReplaceAll(plain.Text(row), "\t", "    "), 4)
+			row = r.fitLine(strings.ReplaceAll(plain.Text(row), "\t", "    "), 4)
 		}
 		r.text(bar, row, "")
 	}

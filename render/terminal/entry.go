@@ -51,7 +51,7 @@ func Entry(s Style, e *session.Entry, o EntryOptions) []string {
 	}
 	r.entry(e)
 	for _, name := range rest {
-		r.line(indent, r.Paint(Dim, r.fits(subagentMark+render.OneLine(name, 0), 2)))
+		r.line(indent, r.Paint(Dim, r.fitLine(subagentMark+render.OneLine(name, 0), 2)))
 	}
 	return strings.Split(strings.TrimSuffix(r.buf.String(), "\n"), "\n")
 }
@@ -88,7 +88,7 @@ func (r *reader) endedCall(gist string, t *session.ToolUseContent) {
 	name, rest, _ := strings.Cut(gist, " ")
 	line := indent + r.Paint(Yellow, "→ "+name)
 	if used := ansi.StringWidth(line+end) + 1; r.Width == 0 || r.Width-used >= 8 {
-		line += " " + r.fits(rest, used)
+		line += " " + r.fitLine(rest, used)
 	}
 	r.line(strings.TrimRight(line+end, " "))
 }
@@ -110,7 +110,7 @@ func (r *reader) outcome(t *session.ToolResultContent) string {
 	if words == "" {
 		return r.mark(t)
 	}
-	words = " " + r.fits(words, r.Width/2)
+	words = " " + r.fitLine(words, r.Width/2)
 	if t.IsError {
 		return r.mark(t) + r.Paint(Red, words)
 	}
@@ -133,5 +133,5 @@ func (r *reader) thought(text string) {
 	if lines > 1 {
 		more = "  " + render.Counted(lines, "line", "lines")
 	}
-	r.line(indent, r.Paint(Dim, "┊ "+r.fits(gist, 4+ansi.StringWidth(more))+more))
+	r.line(indent, r.Paint(Dim, "┊ "+r.fitLine(gist, 4+ansi.StringWidth(more))+more))
 }

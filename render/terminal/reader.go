@@ -76,8 +76,8 @@ func (r *reader) line(parts ...string) {
 	}
 }
 
-// gap leaves a line empty, unless nothing is above it.
-func (r *reader) gap() {
+// blankLine leaves a line empty, unless nothing is above it.
+func (r *reader) blankLine() {
 	if !r.first {
 		r.line()
 	}
@@ -104,8 +104,8 @@ func (r *reader) rows(line string, beside int) []string {
 	return wrap(line, max(r.Width-beside, 16))
 }
 
-// fits shortens a line to the width.
-func (r *reader) fits(text string, used int) string {
+// fitLine shortens a line to the width.
+func (r *reader) fitLine(text string, used int) string {
 	if r.Width == 0 {
 		return text
 	}
@@ -115,7 +115,7 @@ func (r *reader) fits(text string, used int) string {
 // head writes what the session is.
 func (r *reader) head(c render.Conversation, tags []string) {
 	h := c.Header()
-	r.line(r.Paint(Bold, r.fits(cmp.Or(render.OneLine(c.Title, 0), render.Untitled), 0)))
+	r.line(r.Paint(Bold, r.fitLine(cmp.Or(render.OneLine(c.Title, 0), render.Untitled), 0)))
 	facts := []string{h.ID, "created " + r.When(h.CreatedAt)}
 	if h.ParentSession != "" {
 		facts = append(facts, fmt.Sprintf("%s of %s", cmp.Or(h.Relation, "child"), h.ParentSession))
@@ -157,7 +157,7 @@ func (r *reader) tagNote(about string, tags []string) {
 func (r *reader) entry(e *session.Entry) {
 	dense := !e.Type.IsSaid()
 	if !dense || !r.dense {
-		r.gap()
+		r.blankLine()
 	}
 	r.dense = dense
 	switch {
@@ -219,7 +219,7 @@ func (r *reader) setting(e *session.Entry) {
 		line += when // what it says matters more
 	}
 	line += indent
-	r.line(strings.TrimRight(line+r.fits(gist, ansi.StringWidth(line)), " "))
+	r.line(strings.TrimRight(line+r.fitLine(gist, ansi.StringWidth(line)), " "))
 }
 
 func (r *reader) id(id string) string {
@@ -251,7 +251,7 @@ func (r *reader) header(e *session.Entry, facts ...string) {
 		}
 		line = longer
 	}
-	r.line(r.fits(line, 0))
+	r.line(r.fitLine(line, 0))
 	r.tagNote(e.ID, r.tags)
 }
 
@@ -265,7 +265,7 @@ func (r *reader) compaction(e *session.Entry) {
 	if c.FirstKeptEntryID != "" && c.FirstKeptEntryID != e.ID {
 		text += ", kept from " + r.id(c.FirstKeptEntryID) + " on"
 	}
-	text = r.fits("── "+text+" ", 0)
+	text = r.fitLine("── "+text+" ", 0)
 	rule := strings.Repeat("─", max(cmp.Or(r.Width, 80)-ansi.StringWidth(text), 0))
 	r.line(r.Paint(Blue, text+rule))
 	r.header(e)
@@ -274,22 +274,22 @@ func (r *reader) compaction(e *session.Entry) {
 
 // branches says what other branches begin here, and how to see them.
 func (r *reader) branches(others []*render.Node) {
-	r.ways(others, render.Counted(len(others), "other branch", "other branches")+" here:")
+	r.listChoices(others, render.Counted(len(others), "other branch", "other branches")+" here:")
 }
 
-// below says how the conversation continues below the leaf.
-func (r *reader) below(children []*render.Node) {
+// afterLeaf says how the conversation continues below the leaf.
+func (r *reader) afterLeaf(children []*render.Node) {
 	switch len(children) {
 	case 0:
 	case 1:
-		r.ways(children, "goes on with "+render.Counted(children[0].Length, "entry", "entries")+":")
+		r.listChoices(children, "goes on with "+render.Counted(children[0].Length, "entry", "entries")+":")
 	default:
-		r.ways(children, "goes on in "+render.Counted(len(children), "branch", "branches")+":")
+		r.listChoices(children, "goes on in "+render.Counted(len(children), "branch", "branches")+":")
 	}
 }
 
-// ways lists where else a reader can go, under a title.
-func (r *reader) ways(nodes []*render.Node, title string) {
+// listChoices lists where else a reader can go, under a title.
+func (r *reader) listChoices(nodes []*render.Node, title string) {
 	if len(nodes) == 0 {
 		return
 	}
@@ -304,7 +304,7 @@ func (r *reader) ways(nodes []*render.Node, title string) {
 		}
 		if r.o.Hints.Branch == nil {
 			id := "   " + r.id(tip) + "  "
-			r.line(id, r.Paint(Dim, r.fits(about, ansi.StringWidth(id))))
+			r.line(id, r.Paint(Dim, r.fitLine(about, ansi.StringWidth(id))))
 			continue
 		}
 		command := "   " + r.o.Hints.Branch(r.names.Name(tip))
@@ -314,6 +314,6 @@ func (r *reader) ways(nodes []*render.Node, title string) {
 			r.line(command)
 			continue
 		}
-		r.line(command, r.Paint(Dim, "  # "+plain.ShellWord(r.fits(about, used))))
+		r.line(command, r.Paint(Dim, "  # "+plain.ShellWord(r.fitLine(about, used))))
 	}
 }

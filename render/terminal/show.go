@@ -107,7 +107,7 @@ func (r *reader) path(ctx context.Context, c render.Conversation) error {
 		r.skipped(from, "before")
 		unseen := c
 		unseen.Lost = nil // what is not shown is not missed
-		if err := r.learnTools(ctx, unseen, path[:from]); err != nil {
+		if err := r.noteTools(ctx, unseen, path[:from]); err != nil {
 			return err
 		}
 	} else {
@@ -144,9 +144,9 @@ func (r *reader) window(out *render.Outline, path []*render.Node) (from, to int)
 	return from, to
 }
 
-// learnTools looks at what comes right before the part that is shown: its first results
+// noteTools looks at what comes right before the part that is shown: its first results
 // may answer calls there, and are shown with the tool's name.
-func (r *reader) learnTools(ctx context.Context, c render.Conversation, before []*render.Node) error {
+func (r *reader) noteTools(ctx context.Context, c render.Conversation, before []*render.Node) error {
 	const enough = 32
 	near := before[max(len(before)-enough, 0):]
 	if err := c.Read(ctx, near, 0); err != nil {
@@ -193,7 +193,7 @@ func (r *reader) nodes(ctx context.Context, c render.Conversation, out *render.O
 	for _, n := range path {
 		r.entry(&n.Entry)
 		if n == out.Leaf {
-			r.below(others[n])
+			r.afterLeaf(others[n])
 		} else {
 			r.branches(others[n])
 		}

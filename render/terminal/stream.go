@@ -42,7 +42,7 @@ func (s *Stream) Add(text string) (finished []string) {
 }
 
 // Rows returns the unfinished block as it looks now.
-func (s *Stream) Rows() []string { return s.gapped(s.draw(s.tail)) }
+func (s *Stream) Rows() []string { return s.addGap(s.draw(s.tail)) }
 
 // End returns the rows of what is left. The text is complete.
 func (s *Stream) End() []string {
@@ -54,7 +54,7 @@ func (s *Stream) End() []string {
 // finish draws what is before a place and forgets it.
 func (s *Stream) finish(at int) []string {
 	block := s.tail[:at]
-	rows := s.gapped(s.draw(block))
+	rows := s.addGap(s.draw(block))
 	s.tail = s.tail[at:]
 	s.fence = openFence(s.opened() + block)
 	bare := strings.TrimLeft(s.tail, "\n")
@@ -72,8 +72,8 @@ func lastLine(text string) string {
 	return text[strings.LastIndexByte(text, '\n')+1:]
 }
 
-// gapped leaves a row empty between two blocks.
-func (s *Stream) gapped(rows []string) []string {
+// addGap leaves a row empty between two blocks.
+func (s *Stream) addGap(rows []string) []string {
 	if !s.gap || len(rows) == 0 {
 		return rows
 	}
@@ -131,7 +131,7 @@ func (s *Stream) boundary() int {
 // beginsBlock reports whether a line after an empty one begins a block. A line that is
 // indented, or an item, may belong to the list before.
 func beginsBlock(line string) bool {
-	return line[0] != ' ' && line[0] != '\t' && hanging(line) == 0
+	return line[0] != ' ' && line[0] != '\t' && hangingIndent(line) == 0
 }
 
 // fenceAfter returns the fence that is open after a line, given the one before it.

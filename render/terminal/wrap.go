@@ -20,7 +20,7 @@ func wrap(line string, width int) []string {
 	if columns(line) <= width {
 		return []string{strings.TrimRight(line, " ")}
 	}
-	hang := strings.Repeat(" ", min(hanging(line), width/2))
+	hang := strings.Repeat(" ", min(hangingIndent(line), width/2))
 	var rows []string
 	row, used := "", 0
 	next := func() {
@@ -68,8 +68,8 @@ func words(line string) []string {
 
 var listMark = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^ *(?:(?:[-*+•]|\d{1,3}[.)]) +(?:\[[ xX]\] +)?)?`) })
 
-// hanging is the width of what comes before the text of a line.
-func hanging(line string) int { return len(listMark().FindString(line)) }
+// hangingIndent is the width of what comes before the text of a line.
+func hangingIndent(line string) int { return len(listMark().FindString(line)) }
 
 // columns is the width of a text. Measuring is slow, and most words do not need it.
 func columns(text string) int {

@@ -129,7 +129,8 @@ func answering[In any](f *face, fill func(context.Context, In) (*answer, error))
 }
 
 // failed tells the model what went wrong. Most errors may name sessions by their titles, so they
-// are quotations. What is wrong with the call itself is said in our own words, outside of the quotation.
+// are quotations. What is wrong with the call itself is said in our own words, outside of the
+// quotation.
 func (f *face) failed(err error) *sdk.CallToolResult {
 	info := f.describe(err)
 	a := &answer{head: "This did not work: " + cmp.Or(kinds[info.Kind], "something went wrong") + ".", limit: maxTokens}

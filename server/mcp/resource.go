@@ -48,7 +48,8 @@ func (f *face) readResource(ctx context.Context, r *sdk.ReadResourceRequest) (*s
 // before listening. The SDK always uses the newer one.
 const olderMissing = -32002
 
-// missingResource gives the error of a resource that does not exist the code of the client's version.
+// missingResource gives the error of a resource that does not exist the code of the client's
+// version.
 func missingResource(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, r sdk.Request) (sdk.Result, error) {
 		result, err := next(ctx, method, r)

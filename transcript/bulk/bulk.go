@@ -265,7 +265,7 @@ func (r *run) one(ctx context.Context, batch *transcript.Batch, src discover.Sou
 	case err != nil:
 		tell(nil, err)
 	case format == nil:
-		done(r.own(ctx, src, f))
+		done(r.importOwn(ctx, src, f))
 	default:
 		batch.Import(ctx, format, f, tell)
 	}
@@ -276,8 +276,8 @@ func isEmpty(r *transcript.Report) bool {
 	return !r.Unchanged && r.Problems == 0 && !slices.ContainsFunc(r.Sessions, func(s transcript.SessionReport) bool { return s.New+s.Known > 0 })
 }
 
-// own imports a file that is a session already.
-func (r *run) own(ctx context.Context, src discover.Source, from *transcript.File) *File {
+// importOwn imports a file that is a session already.
+func (r *run) importOwn(ctx context.Context, src discover.Source, from *transcript.File) *File {
 	f := newFile(src)
 	f.Format, f.Bytes = r.req.Own.Name, src.Size
 	f.err = r.req.Own.Import(ctx, from, f)

@@ -33,7 +33,7 @@ func Watch(ctx context.Context, im *transcript.Importer, r Request, every time.D
 	}
 	run := newRun(im, r)
 	seen := make(map[string]fs.FileInfo)
-	told := &directories{notices: r.Notices, untold: r.Untold, stops: make(map[string]func()), news: make(chan struct{}, 1)}
+	told := &watchedDirs{notices: r.Notices, onUnwatched: r.Untold, stops: make(map[string]func()), changes: make(chan struct{}, 1)}
 	defer told.close()
 	for first := true; ; first = false {
 		sources, err := list()
@@ -72,19 +72,19 @@ func changed(sources []discover.Source, seen map[string]fs.FileInfo) (list []dis
 	return list, fresh
 }
 
-// directories are those in which changes are told of.
-type directories struct {
-	notices vfs.Notifier
-	untold  func(error)
-	stops   map[string]func() // by directory
-	news    chan struct{}
-	lost    atomic.Bool // something was not told: all must be asked for again
-	failed  bool        // not all of them are told of
+// watchedDirs are those in which changes are told of.
+type watchedDirs struct {
+	notices     vfs.Notifier
+	onUnwatched func(error)
+	stops       map[string]func() // by directory
+	changes     chan struct{}
+	lost        atomic.Bool // something was not told: all must be asked for again
+	failed      bool        // not all of them are told of
 }
 
 // follow asks to be told of changes in the directories of sources, and in those above, where new
 // directories are made.
-func (d *directories) follow(sources []discover.Source) {
+func (d *watchedDirs) follow(sources []discover.Source) {
 	if d.notices == nil || d.failed {
 		d.failed = true
 		return
@@ -96,8 +96,8 @@ func (d *directories) follow(sources []discover.Source) {
 		dir := filepath.Dir(src.Path)
 		for _, dir := range []string{dir, filepath.Dir(dir)} {
 			if err := d.add(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				if d.failed = true; d.untold != nil {
-					d.untold(err)
+				if d.failed = true; d.onUnwatched != nil {
+					d.onUnwatched(err)
 				}
 				return
 			}
@@ -105,7 +105,7 @@ func (d *directories) follow(sources []discover.Source) {
 	}
 }
 
-func (d *directories) add(dir string) error {
+func (d *watchedDirs) add(dir string) error {
 	if d.stops[dir] != nil {
 		return nil
 	}
@@ -114,7 +114,7 @@ func (d *directories) add(dir string) error {
 			d.lost.Store(true)
 		}
 		select {
-		case d.news <- struct{}{}:
+		case d.changes <- struct{}{}:
 		default: // it will be looked at anyway
 		}
 	})
@@ -125,10 +125,10 @@ func (d *directories) add(dir string) error {
 }
 
 // wait waits until the sources should be looked at again. It reports false if ctx ends.
-func (d *directories) wait(ctx context.Context, every time.Duration, soon bool) bool {
+func (d *watchedDirs) wait(ctx context.Context, every time.Duration, soon bool) bool {
 	pause(ctx, every, nil)
 	if !soon && !d.failed && ctx.Err() == nil {
-		pause(ctx, max(lookSeldom, every)-every, d.news)
+		pause(ctx, max(lookSeldom, every)-every, d.changes)
 	}
 	return ctx.Err() == nil
 }
@@ -143,7 +143,7 @@ func pause(ctx context.Context, d time.Duration, news <-chan struct{}) {
 	}
 }
 
-func (d *directories) close() {
+func (d *watchedDirs) close() {
 	for _, stop := range d.stops {
 		stop()
 	}

@@ -57,7 +57,7 @@ func Known(env transcript.Env, formats ...*transcript.Format) []Source {
 	var list list
 	for _, format := range formats {
 		if format != nil {
-			list.placed(format, env)
+			list.addUsual(format, env)
 		}
 	}
 	return list.sources
@@ -150,7 +150,7 @@ func (l *list) walk(path string) error {
 		l.add(Source{Path: path, Size: info.Size()})
 		return nil
 	}
-	return below(path, func(name string, d fs.DirEntry, err error) error {
+	return walkBelow(path, func(name string, d fs.DirEntry, err error) error {
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			return nil // it was deleted while we looked
@@ -170,9 +170,9 @@ func (l *list) walk(path string) error {
 	})
 }
 
-// below walks through a directory, which may be a link to one. It does not follow links
+// walkBelow walks through a directory, which may be a link to one. It does not follow links
 // in it: they may lead anywhere, and round in circles.
-func below(dir string, visit fs.WalkDirFunc) error {
+func walkBelow(dir string, visit fs.WalkDirFunc) error {
 	return filepath.WalkDir(dir+string(filepath.Separator), visit) // the separator makes the system follow the link
 }
 
@@ -184,8 +184,8 @@ func sizeOf(d fs.DirEntry) int64 {
 	return info.Size()
 }
 
-// placed adds what a format's program keeps where it usually does.
-func (l *list) placed(format *transcript.Format, env transcript.Env) {
+// addUsual adds what a format's program keeps where it usually does.
+func (l *list) addUsual(format *transcript.Format, env transcript.Env) {
 	if format.Places == nil {
 		return
 	}
@@ -196,7 +196,7 @@ func (l *list) placed(format *transcript.Format, env transcript.Env) {
 			}
 			continue
 		}
-		_ = below(place.Dir, func(name string, d fs.DirEntry, err error) error {
+		_ = walkBelow(place.Dir, func(name string, d fs.DirEntry, err error) error {
 			if errors.Is(err, fs.ErrPermission) {
 				l.add(Source{Path: name, Format: format, Found: true, Err: err})
 			}

@@ -51,7 +51,7 @@ func Standard(t *testing.T, s Suite) {
 		t.Run("read", func(t *testing.T) { readFixtures(t, s.Format, s.Open, s.Fixtures) })
 	}
 	if s.Sessions > 0 {
-		t.Run("twice is once", s.twice)
+		t.Run("twice is once", s.importTwice)
 	}
 	if len(s.Detected) > 0 {
 		t.Run("detect", s.detect)
@@ -64,7 +64,7 @@ func Standard(t *testing.T, s Suite) {
 	}
 }
 
-func (s *Suite) twice(t *testing.T) {
+func (s *Suite) importTwice(t *testing.T) {
 	var paths []string
 	if len(s.Fixtures) > 0 {
 		paths = Fixtures(t, s.Fixtures...)

@@ -91,11 +91,11 @@ type Result struct {
 	Damaged []Fault `json:"damaged,omitempty"`
 }
 
-// Make makes a backup of a store, or brings one up to date. An error without a result means that the
-// older backup, if there is one, is as it was. One with a result may have come after the new backup
-// was in place, because that is not durable (vfs.ErrNotDurable) or because what is no longer needed
-// could not be deleted. A backup is made of files: of any other store the error matches
-// errors.ErrUnsupported.
+// Make makes a backup of a store, or brings one up to date. An error without a result means that
+// the older backup, if there is one, is as it was. One with a result may have come after the new
+// backup was in place, because that is not durable (vfs.ErrNotDurable) or because what is no
+// longer needed could not be deleted. A backup is made of files: of any other store the error
+// matches errors.ErrUnsupported.
 func Make(ctx context.Context, of store.Store, r Request) (result *Result, err error) {
 	st, ok := store.As[*file.Store](of)
 	if !ok {

@@ -278,9 +278,9 @@ func (t *copier) put(k file.Kept, content *content, now *copiedFile) error {
 	return err
 }
 
-// preferOlder notes the version of a log that the older backup has, if the one that was just read is
-// damaged and less of it can be read, and why. A version that may have something that was redacted
-// since is never kept.
+// preferOlder notes the version of a log that the older backup has, if the one that was just read
+// is damaged and less of it can be read, and why. A version that may have something that was
+// redacted since is never kept.
 func (t *copier) preferOlder(k file.Kept, c *content, sum string, now *copiedFile) error {
 	older := t.to.logs[file.KeptLog(k.Below)]
 	if older == nil || older.SHA256 == sum {

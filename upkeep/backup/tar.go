@@ -19,8 +19,9 @@ import (
 // program, that directory is a home.
 const homePrefix = "home/"
 
-// pack writes an archive of a manifest and the objects that it names. The manifest comes first, and
-// can be unpacked on its own, so that a reader of an archive that was cut off knows what is missing.
+// pack writes an archive of a manifest and the objects that it names. The manifest comes first,
+// and can be unpacked on its own, so that a reader of an archive that was cut off knows what is
+// missing.
 func (t *target) pack(ctx context.Context, m *manifest, progress func(done, total int64), w io.Writer) error {
 	packed, err := zstd.NewWriter(w, zstd.WithEncoderConcurrency(2))
 	if err != nil {

@@ -22,8 +22,8 @@ const (
 	objectsName  = "objects"
 	lockName     = "lock"
 	incomingName = "incoming" // a directory for files before they have their names
-	// maxGuarded is the size of the largest file in which a guard looks for what was redacted: it is
-	// in memory meanwhile.
+	// maxGuarded is the size of the largest file in which a guard looks for what was redacted: it
+	// is in memory meanwhile.
 	maxGuarded = 1 << 30
 )
 
@@ -224,9 +224,9 @@ func (t *target) readOld(ctx context.Context, files []entry, use func(e *entry, 
 	return whole, old.close()
 }
 
-// keep makes sure that the content of files of the older backup is there, unless it has what a guard
-// knows, which may be nil. The files are in the order of the manifest, and those are returned that are
-// there.
+// keep makes sure that the content of files of the older backup is there, unless it has what a
+// guard knows, which may be nil. The files are in the order of the manifest, and those are
+// returned that are there.
 func (t *target) keep(ctx context.Context, guard *clean.Guard, files ...entry) ([]entry, error) {
 	secret := make(map[string]bool)
 	kept, err := t.readOld(ctx, files, func(e *entry, r io.Reader) error {
@@ -310,8 +310,8 @@ func (t *target) sweep() error {
 	return err
 }
 
-// close ends the backup. It deletes the files that no backup needs, if it can; the next one deletes the
-// rest.
+// close ends the backup. It deletes the files that no backup needs, if it can; the next one
+// deletes the rest.
 func (t *target) close() error {
 	_ = t.later.wait()
 	err := removeAll(t.fs, filepath.Join(t.dir, incomingName))

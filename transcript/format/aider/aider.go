@@ -155,7 +155,7 @@ func (r *reader) message() error {
 		return nil
 	}
 	if k == output {
-		r.heed(text)
+		r.readOutput(text)
 	}
 	if err := r.release(); err != nil {
 		return err
@@ -163,7 +163,7 @@ func (r *reader) message() error {
 	record := &transcript.Record{
 		ID:    transcript.HashID(r.run, strconv.Itoa(r.records)),
 		From:  []transcript.Span{r.span},
-		Entry: session.Entry{Type: session.TypeMessage, Timestamp: r.began, Message: r.says(k, text)},
+		Entry: session.Entry{Type: session.TypeMessage, Timestamp: r.began, Message: r.messageOf(k, text)},
 	}
 	if r.records == 0 {
 		record.Parent = transcript.Root
@@ -173,7 +173,7 @@ func (r *reader) message() error {
 	return nil
 }
 
-func (r *reader) says(k kind, text string) *session.MessageEntry {
+func (r *reader) messageOf(k kind, text string) *session.MessageEntry {
 	m := &session.MessageEntry{Content: []session.Content{session.Text(text)}}
 	switch k {
 	case user:

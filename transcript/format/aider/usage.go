@@ -17,9 +17,9 @@ var (
 	modelLine = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^(?:Main model|Models?): (\S+)`) })
 )
 
-// heed takes from aider's output which model answers, and what its last message
+// readOutput takes from aider's output which model answers, and what its last message
 // cost.
-func (r *reader) heed(text string) {
+func (r *reader) readOutput(text string) {
 	if m := modelLine().FindStringSubmatch(text); m != nil {
 		r.answers = strings.TrimSuffix(m[1], ",")
 	}

@@ -13,8 +13,8 @@ import (
 // follows the line waits with it. Parents may also be missing for good, because the
 // file was cut. So nothing waits long; after that, the order of the file counts.
 
-// early is a line that waits for its parent.
-type early struct {
+// earlyLine is a line that waits for its parent.
+type earlyLine struct {
 	text   transcript.Line
 	id     key
 	parent key
@@ -44,15 +44,15 @@ func (r *reader) isEarly(l *line) bool {
 func (r *reader) wait(l *line, text *transcript.Line) error {
 	kept := *text
 	kept.Data = bytes.Clone(text.Data)
-	r.early = append(r.early, early{kept, keyOf(l.uuid), keyOf(l.parent)})
+	r.early = append(r.early, earlyLine{kept, keyOf(l.uuid), keyOf(l.parent)})
 	if len(r.early) > maxEarly {
-		return r.letIn(true)
+		return r.admit(true)
 	}
 	return nil
 }
 
-// letIn takes in the lines whose parents have come, or all that wait.
-func (r *reader) letIn(all bool) error {
+// admit takes in the lines whose parents have come, or all that wait.
+func (r *reader) admit(all bool) error {
 	for i := 0; i < len(r.early); i++ {
 		e := r.early[i]
 		if _, ok := r.lines[e.parent]; !ok && !all {
@@ -63,7 +63,7 @@ func (r *reader) letIn(all bool) error {
 		if err := l.parse(e.text.Data); err != nil {
 			return err
 		}
-		if err := r.place(&l, &e.text); err != nil {
+		if err := r.addLine(&l, &e.text); err != nil {
 			return err
 		}
 		i = -1 // others may wait for this one

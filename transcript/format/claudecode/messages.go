@@ -36,7 +36,7 @@ func (r *reader) user(l *line, t *thread, rec *transcript.Record, parent int32) 
 		note(m, "subagent", r.agentConversation(agent))
 	}
 	r.count("tool result line", "message")
-	t.place(rec, parent, false)
+	t.addNode(rec, parent, false)
 	for i := range results {
 		if t == r.main && results[i].ToolResult != nil {
 			r.results[keyOf([]byte(results[i].ToolResult.ToolUseID))] = t.last()
@@ -102,7 +102,7 @@ func (r *reader) prompt(l *line, t *thread, rec *transcript.Record, parent int32
 	if t != r.main && len(t.nodes) == 0 {
 		r.linkTask(t, first)
 	}
-	t.place(rec, parent, by == "")
+	t.addNode(rec, parent, by == "")
 	// A prompt ends the turn: the reply before it is complete.
 	if by == "" {
 		if err := r.closeReply(t); err != nil {
@@ -140,14 +140,14 @@ func (r *reader) assistant(l *line, t *thread, rec *transcript.Record, parent in
 	}
 	m.ResponseID = t.responseID(l)
 	reply := &reply{rec: *rec, msg: m, messageID: string(l.messageID), requestID: string(l.requestID)}
-	reply.charge(l)
+	reply.addUsage(l)
 	if m.Provider == "" {
 		m.Usage, m.ResponseID = nil, ""
 	}
 	if m.Provider == "" && firstText(blocks) == resumed && parent >= 0 {
 		t.branchOff(&reply.rec, t.id(parent)) // the calls after it are not continued
 	} else {
-		t.place(&reply.rec, parent, false)
+		t.addNode(&reply.rec, parent, false)
 	}
 	t.reply = reply
 	return nil
@@ -158,7 +158,7 @@ func (r *reader) assistant(l *line, t *thread, rec *transcript.Record, parent in
 func (r *reader) failure(l *line, t *thread, rec *transcript.Record, parent int32) error {
 	rec.Entry.Type, rec.Entry.Custom = session.TypeCustom, custom(customFailure, l.message)
 	r.count("API error line", "custom entry")
-	t.place(rec, parent, false)
+	t.addNode(rec, parent, false)
 	return r.emit(t, *rec)
 }
 
@@ -333,7 +333,7 @@ func (r *reader) attachment(l *line, t *thread, rec *transcript.Record, parent i
 		note(m, session.MetaInjected, by)
 	}
 	r.count("queued prompt line", "message")
-	t.place(rec, parent, false) // it was typed during a turn: the user did not go back
+	t.addNode(rec, parent, false) // it was typed during a turn: the user did not go back
 	return r.emit(t, *rec)
 }
 
@@ -367,7 +367,7 @@ func (r *reader) notice(l *line, t *thread, rec *transcript.Record, parent int32
 	if parent == unknown && l.clears() {
 		t.branchOff(rec, transcript.Root)
 	} else {
-		t.place(rec, parent, false)
+		t.addNode(rec, parent, false)
 	}
 	return r.emit(t, *rec)
 }

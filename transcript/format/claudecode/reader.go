@@ -23,11 +23,11 @@ type reader struct {
 	threads []*thread          // all of them
 	agents  map[string]*thread // of subagents in the file, by agent
 	begun   *thread            // the last one passed to the sink
-	lines   map[key]at
+	lines   map[key]target
 	recent  []string // the lines that lead to the main thread's last record
 	titles  titles
 	tag     string
-	early   []early        // lines whose parents have not come yet
+	early   []earlyLine    // lines whose parents have not come yet
 	summary map[key]string // texts of summaries by the line they are of
 	tasks   []task         // calls that may have started a subagent
 	results map[key]int32  // the main thread's answers, by call
@@ -52,7 +52,7 @@ type boundary struct {
 
 func newReader(ctx context.Context, f *transcript.File, to transcript.Sink) *reader {
 	return &reader{
-		ctx: ctx, file: f, to: to, agents: make(map[string]*thread), lines: make(map[key]at),
+		ctx: ctx, file: f, to: to, agents: make(map[string]*thread), lines: make(map[key]target),
 		summary: make(map[key]string), results: make(map[key]int32), counts: make(map[transcript.Became]int),
 	}
 }
@@ -129,7 +129,7 @@ func (r *reader) needsReplay(ctx context.Context, pos, no int64, saved *state) (
 // replay reads what was read before once more, for its tree alone.
 func (r *reader) replay(ctx context.Context, upTo int64) error {
 	to := r.to
-	r.to = nowhere{}
+	r.to = discard{}
 	for text, err := range r.file.Lines(ctx) {
 		if err != nil {
 			return err
@@ -147,14 +147,14 @@ func (r *reader) replay(ctx context.Context, upTo int64) error {
 	return err
 }
 
-// nowhere is a sink that ignores everything.
-type nowhere struct{}
+// discard is a sink that ignores everything.
+type discard struct{}
 
-func (nowhere) Begin(transcript.Conversation) error          { return nil }
-func (nowhere) Add(transcript.Record) error                  { return nil }
-func (nowhere) Keep(string, []byte) (transcript.Span, error) { return transcript.Span{}, nil }
-func (nowhere) Count(string, string, int)                    {}
-func (nowhere) Problem(transcript.Problem)                   {}
+func (discard) Begin(transcript.Conversation) error          { return nil }
+func (discard) Add(transcript.Record) error                  { return nil }
+func (discard) Keep(string, []byte) (transcript.Span, error) { return transcript.Span{}, nil }
+func (discard) Count(string, string, int)                    {}
+func (discard) Problem(transcript.Problem)                   {}
 
 // restore continues from where an earlier reading stopped.
 func (r *reader) restore(s *state) {
@@ -163,7 +163,7 @@ func (r *reader) restore(s *state) {
 	r.main.add(s.Tail, node{})
 	r.titles = s.Titles
 	for _, id := range s.Lines {
-		r.lines[keyOf([]byte(id))] = at{r.main.index, 0}
+		r.lines[keyOf([]byte(id))] = target{r.main.index, 0}
 	}
 	r.recent = s.Lines
 }
@@ -303,14 +303,14 @@ func (r *reader) object(l *line, text *transcript.Line) error {
 	if r.isEarly(l) {
 		return r.wait(l, text)
 	}
-	if err := r.place(l, text); err != nil {
+	if err := r.addLine(l, text); err != nil {
 		return err
 	}
-	return r.letIn(false)
+	return r.admit(false)
 }
 
-// place adds a line of the tree.
-func (r *reader) place(l *line, text *transcript.Line) error {
+// addLine adds a line of the tree.
+func (r *reader) addLine(l *line, text *transcript.Line) error {
 	if err := r.open(l); err != nil {
 		return err
 	}
@@ -323,13 +323,13 @@ func (r *reader) place(l *line, text *transcript.Line) error {
 	}
 	before := len(t.nodes)
 	err := r.node(l, t, &rec, parent, text)
-	r.lines[keyOf(l.uuid)] = at{t.index, max(t.last(), 0)}
+	r.lines[keyOf(l.uuid)] = target{t.index, max(t.last(), 0)}
 	if len(t.nodes) == before { // it gave no record: what follows it follows its parent
 		if parent == unknown && (before == 0 || l.clears()) {
 			parent = nothing
 		}
 		if parent != unknown {
-			r.lines[keyOf(l.uuid)] = at{t.index, parent}
+			r.lines[keyOf(l.uuid)] = target{t.index, parent}
 		}
 	}
 	if t == r.main {
@@ -458,7 +458,7 @@ func (r *reader) closeReply(t *thread) error {
 
 // close passes on what was held back.
 func (r *reader) close() error {
-	if err := r.letIn(true); err != nil {
+	if err := r.admit(true); err != nil {
 		return err
 	}
 	r.pending = nil

@@ -42,7 +42,7 @@ func (r *reader) localCommand(l *line, t *thread, rec *transcript.Record, parent
 	note(m, session.MetaInjected, cmp.Or(injected(text), "local-command"))
 	note(m, metaLocal, true)
 	r.count("local command line", "message")
-	t.place(rec, parent, false)
+	t.addNode(rec, parent, false)
 	return r.emit(t, *rec)
 }
 
@@ -88,7 +88,7 @@ func (r *reader) compaction(l *line, t *thread, rec *transcript.Record, parent i
 	if before != "" {
 		t.branchOff(rec, before)
 	} else {
-		t.place(rec, parent, false)
+		t.addNode(rec, parent, false)
 	}
 	t.cut()
 	return r.emit(t, *rec)
@@ -123,7 +123,7 @@ func (r *reader) microcompact(l *line, t *thread, rec *transcript.Record, parent
 		edit.Entry.Timestamp = rec.Entry.Timestamp
 		edit.Entry.Type = session.TypeContextEdit
 		edit.Entry.ContextEdit = &session.ContextEditEntry{TargetID: target}
-		t.place(&edit, parent, false)
+		t.addNode(&edit, parent, false)
 		parent = t.last()
 		if err := r.emit(t, edit); err != nil {
 			return err

@@ -33,9 +33,9 @@ type node struct {
 	prompted int32 // 1 + the record that a prompt was put after when it followed this one
 }
 
-// at is where a line's uuid leads. There is one for each line of a file, which
+// target is where a line's uuid leads. There is one for each line of a file, which
 // may have millions.
-type at struct{ thread, node int32 }
+type target struct{ thread, node int32 }
 
 // reply is a reply of the model while its lines come in.
 type reply struct {
@@ -71,13 +71,13 @@ func (t *thread) add(id string, n node) {
 	t.nodes, t.newest = append(t.nodes, n), id
 }
 
-// place finds what a record follows, makes a node for it, and sets its parent. A record
+// addNode finds what a record follows, makes a node for it, and sets its parent. A record
 // follows the last one of its branch: lines with earlier parents only mean that things
 // happened at the same time. Only a second prompt after the same record means that the
 // user went back. A prompt without a parent means that the conversation began again:
 // its first prompt was edited, or it was cleared. A record that follows something from
 // before a compaction came too late for it, and was not sent to the model afterwards.
-func (t *thread) place(rec *transcript.Record, parent int32, prompt bool) {
+func (t *thread) addNode(rec *transcript.Record, parent int32, prompt bool) {
 	switch {
 	case len(t.nodes) == 0 || parent == nothing && rec.Entry.Message != nil && rec.Entry.Message.Role == session.RoleUser:
 		t.branchOff(rec, transcript.Root)
@@ -148,12 +148,12 @@ func (r *reply) merge(blocks []session.Content, l *line) {
 	} else {
 		r.msg.Content = append(r.msg.Content, blocks...)
 	}
-	r.charge(l)
+	r.addUsage(l)
 }
 
-// charge adds the usage of a line: it is that of the whole reply, and its output grows from
+// addUsage adds the usage of a line: it is that of the whole reply, and its output grows from
 // line to line.
-func (r *reply) charge(l *line) {
+func (r *reply) addUsage(l *line) {
 	if len(l.stopReason) > 0 {
 		r.msg.StopReason = string(l.stopReason)
 	}

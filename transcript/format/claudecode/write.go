@@ -67,7 +67,7 @@ type scribe struct {
 	live     map[string]bool // the entries on the path to the session's leaf
 	entries  map[string]*session.Entry
 	edits    map[string]bool             // the edits that change what is sent
-	placed   map[string]*entryNode       // the node of an entry, or of the one before it
+	nodeOf   map[string]*entryNode       // the node of an entry, or of the one before it
 	replies  map[string]*answer          // by entry
 	calls    map[*session.Content]string // the ids of calls and results
 	messages map[string]bool             // the ids of replies
@@ -77,7 +77,7 @@ func newScribe(s *transcript.Script, id, agent string) *scribe {
 	w := &scribe{
 		Draft: draft.Draft{Script: s}, id: id, agent: agent, cwd: s.Header.CWD,
 		used: make(map[string]bool), live: make(map[string]bool), records: make(map[string]string), edits: make(map[string]bool),
-		entries: make(map[string]*session.Entry), placed: make(map[string]*entryNode), replies: make(map[string]*answer),
+		entries: make(map[string]*session.Entry), nodeOf: make(map[string]*entryNode), replies: make(map[string]*answer),
 		calls: make(map[*session.Content]string), messages: make(map[string]bool),
 	}
 	w.own = s.NativeID != ""
@@ -166,10 +166,10 @@ func (w *scribe) line(e *session.Entry, d row, id, parent string) {
 	if e.Message != nil {
 		w.where, _ = e.Message.Metadata[transcript.MetaWhere].(map[string]any)
 	}
-	o.Set("cwd", w.placeOr(whereCWD, w.cwd))
+	o.Set("cwd", w.whereOr(whereCWD, w.cwd))
 	o.Set("sessionId", w.id)
 	o.Set("version", w.version)
-	o.Set("gitBranch", w.placeOr(factBranch, w.branch))
+	o.Set("gitBranch", w.whereOr(factBranch, w.branch))
 	o.Set("type", d.typ)
 	o.Merge(d.more)
 	if d.message != nil {
@@ -180,9 +180,9 @@ func (w *scribe) line(e *session.Entry, d row, id, parent string) {
 	w.Line(o.JSON())
 }
 
-// placeOr returns the directory or the branch of the current message, or of the last one
+// whereOr returns the directory or the branch of the current message, or of the last one
 // if the line is not a message.
-func (w *scribe) placeOr(member, first string) string {
+func (w *scribe) whereOr(member, first string) string {
 	if now, ok := w.where[member].(string); ok {
 		return now
 	}

@@ -80,7 +80,7 @@ func (w *scribe) message(e *session.Entry, ids *answer) []row {
 			more.Set(metaMember, true)
 		}
 		more = slices.Concat(more, w.otherIDs(m.Content), w.outcome(m), originOf(m))
-		return []row{{"user", more, messageOf("user", spoken(m, blocks))}}
+		return []row{{"user", more, messageOf("user", userContent(m, blocks))}}
 	case session.RoleSystem:
 		w.Lose(e.ID, "system message", "the program has its own")
 		return nil
@@ -105,7 +105,7 @@ func queuedCommand(m *session.MessageEntry, blocks []json.RawMessage) map[string
 	if more, ok := m.Metadata[metaQueued].(map[string]any); ok {
 		maps.Copy(command, more)
 	}
-	command["type"], command["prompt"] = "queued_command", spoken(m, blocks)
+	command["type"], command["prompt"] = "queued_command", userContent(m, blocks)
 	return command
 }
 
@@ -126,9 +126,9 @@ func originOf(m *session.MessageEntry) residue.Object {
 	return nil
 }
 
-// spoken is the content of a message in the user's name: a single text is a bare string, as
+// userContent is the content of a message in the user's name: a single text is a bare string, as
 // the program has it.
-func spoken(m *session.MessageEntry, blocks []json.RawMessage) any {
+func userContent(m *session.MessageEntry, blocks []json.RawMessage) any {
 	if len(m.Content) == 1 && m.Content[0].Text != nil && m.Content[0].Text.Extra == nil {
 		return m.Content[0].Text.Content
 	}

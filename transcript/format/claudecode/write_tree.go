@@ -206,11 +206,11 @@ func (w *scribe) nodes(s *transcript.Script) []*entryNode {
 		e := &s.All[i]
 		var up *entryNode
 		if e.ParentID != nil {
-			up = w.placed[*e.ParentID]
+			up = w.nodeOf[*e.ParentID]
 			past[e.ID] = past[*e.ParentID] || *e.ParentID == leaf
 		}
-		w.placed[e.ID] = up
-		if !live[e.ID] && !says(e) || undone[e.ID] {
+		w.nodeOf[e.ID] = up
+		if !live[e.ID] && !hasLines(e) || undone[e.ID] {
 			continue
 		}
 		n := &entryNode{e: e, up: up, live: live[e.ID], prompt: isPrompt(e), past: past[e.ID]}
@@ -223,7 +223,7 @@ func (w *scribe) nodes(s *transcript.Script) []*entryNode {
 		if up != nil && (up.next == nil || n.live) {
 			up.next = n
 		}
-		w.placed[e.ID] = n
+		w.nodeOf[e.ID] = n
 		nodes = append(nodes, n)
 	}
 	return nodes
@@ -275,8 +275,8 @@ func (w *scribe) callsOf(entry string) iter.Seq2[*session.Content, string] {
 	}
 }
 
-// says reports whether an entry may have lines.
-func says(e *session.Entry) bool {
+// hasLines reports whether an entry may have lines.
+func hasLines(e *session.Entry) bool {
 	return e.Message != nil || e.Compaction != nil || e.BranchSummary != nil || e.Merge != nil
 }
 
@@ -302,7 +302,7 @@ func ends(all []session.Entry, live map[string]bool) []string {
 	var ids []string
 	for i := range slices.Backward(all) {
 		e := &all[i]
-		if live[e.ID] || !followed[e.ID] && !says(e) {
+		if live[e.ID] || !followed[e.ID] && !hasLines(e) {
 			continue
 		}
 		if !followed[e.ID] {
@@ -376,7 +376,7 @@ func (w *scribe) keep(n *entryNode) {
 func (w *scribe) keptLines(n *entryNode) []string {
 	var lists [][]string
 	for e := w.parentOf(n.e); e != nil; e = w.parentOf(e) {
-		if up := w.placed[e.ID]; up != nil && up.e == e && e.Compaction == nil {
+		if up := w.nodeOf[e.ID]; up != nil && up.e == e && e.Compaction == nil {
 			lists = append(lists, up.uuids)
 		}
 		if e.ID == n.e.Compaction.FirstKeptEntryID {

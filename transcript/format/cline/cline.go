@@ -108,7 +108,7 @@ func (r *reader) begin(f *transcript.File, list loose.Value) error {
 	if found := taskPattern().FindStringSubmatch(first); found != nil {
 		c.Title = title(found[1])
 	}
-	if err := r.learnRequests(f); err != nil {
+	if err := r.readRequests(f); err != nil {
 		return err
 	}
 	return r.to.Begin(c)
@@ -147,8 +147,8 @@ func firstText(list loose.Value) string {
 	return strings.Join(texts, "\n")
 }
 
-// learnRequests reads what the requests cost from the messages that were shown.
-func (r *reader) learnRequests(f *transcript.File) error {
+// readRequests reads what the requests cost from the messages that were shown.
+func (r *reader) readRequests(f *transcript.File) error {
 	data, err := f.Beside("ui_messages.json")
 	if err != nil {
 		return nil // the file is missing or unreadable

@@ -27,26 +27,26 @@ const summaryPrefix = "Another language model started to solve this problem and 
 	"Use this to build on the work that has already been done and avoid duplicating work. " +
 	"Here is the summary produced by the other language model, use the information in this summary to assist with your own analysis:\n"
 
-// spoken is a message on the current path.
-type spoken struct {
+// pathMessage is a message on the current path.
+type pathMessage struct {
 	id       string
 	key      uint64 // of what the item says
 	begins   bool   // a turn
 	hiddenAt int    // how long the path was when a compaction dropped it; 0 means that it counts
 }
 
-// speak adds a message to the path.
-func (r *reader) speak(id string, e *session.Entry, parts []string) {
+// addToPath adds a message to the path.
+func (r *reader) addToPath(id string, e *session.Entry, parts []string) {
 	if e.Message.Role == session.RoleSystem {
 		r.systems = append(r.systems, len(r.path))
 	}
-	r.path = append(r.path, spoken{id: id, key: keyOf(parts), begins: e.BeginsTurn()})
+	r.path = append(r.path, pathMessage{id: id, key: keyOf(parts), begins: e.BeginsTurn()})
 }
 
-// unspeak takes back all but the first n messages of the path, and what compactions
+// cutPath takes back all but the first n messages of the path, and what compactions
 // among the others dropped. Like everything here, it takes time in proportion to what
 // changes.
-func (r *reader) unspeak(n int) {
+func (r *reader) cutPath(n int) {
 	for len(r.hidden) > 0 && r.path[r.hidden[len(r.hidden)-1]].hiddenAt > n {
 		at := r.hidden[len(r.hidden)-1]
 		r.hidden = r.hidden[:len(r.hidden)-1]
@@ -222,7 +222,7 @@ func (r *reader) repeat(item loose.Value, l *line) error {
 			continue
 		}
 		r.answer = ""
-		r.judge(e.Message)
+		r.markFailure(e.Message)
 		if e.Message.Role == session.RoleUser && !isInjected(e.Message.Content) {
 			r.ask(session.TextOf(e.Message.Content))
 		}

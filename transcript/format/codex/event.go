@@ -37,7 +37,7 @@ func (r *reader) event(l line) error {
 	case "error", "turn_aborted":
 		return r.custom(l, kind, "custom entry")
 	}
-	r.learnFailure(v, kind)
+	r.noteFailure(v, kind)
 	if r.events {
 		return r.shown(l, kind)
 	}
@@ -45,9 +45,9 @@ func (r *reader) event(l line) error {
 	return nil
 }
 
-// learnFailure remembers that a call failed, for its result or in the one that is
+// noteFailure remembers that a call failed, for its result or in the one that is
 // there.
-func (r *reader) learnFailure(v loose.Value, kind string) {
+func (r *reader) noteFailure(v loose.Value, kind string) {
 	failed := false
 	switch kind {
 	case "exec_command_end":
@@ -64,7 +64,7 @@ func (r *reader) learnFailure(v loose.Value, kind string) {
 	r.failed[id] = true
 	for i := range r.queue {
 		if m := r.queue[i].Entry.Message; m != nil {
-			r.judge(m)
+			r.markFailure(m)
 		}
 	}
 }
@@ -77,7 +77,7 @@ func (r *reader) rollBack(n int) error {
 	}
 	at := max(len(r.turns)-n, 0)
 	r.current = r.turns[at].before
-	r.unspeak(r.turns[at].said)
+	r.cutPath(r.turns[at].said)
 	r.turns = r.turns[:at]
 	r.model, r.effort = "", "" // they may have been set on the branch that is left
 	return nil
@@ -109,12 +109,12 @@ func (r *reader) shown(l line, kind string) error {
 		return nil
 	}
 	r.to.Count(kind+" event", "message", 1)
-	return r.sayAll(entries, &l)
+	return r.addTexts(entries, &l)
 }
 
-func (r *reader) sayAll(entries []session.Entry, l *line) error {
+func (r *reader) addTexts(entries []session.Entry, l *line) error {
 	for _, e := range entries {
-		if err := r.said(e, l, string(l.payload)); err != nil {
+		if err := r.addMessage(e, l, string(l.payload)); err != nil {
 			return err
 		}
 	}

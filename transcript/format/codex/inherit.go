@@ -70,7 +70,7 @@ func (r *reader) inherit() error {
 		if l.kind == kindMeta {
 			continue // it was read to find the base
 		}
-		if err := from.take(l); err != nil {
+		if err := from.addLine(l); err != nil {
 			return err
 		}
 	}
@@ -145,7 +145,7 @@ func (r *reader) replay(l line) error {
 	r.isCopy = true
 	defer func() { r.isCopy = false }()
 	switch kind := l.payload.Get("type").Text(); {
-	case l.isSaid():
+	case l.isItem():
 		return r.item(l)
 	case l.kind == kindContext:
 		return r.context(l)

@@ -28,7 +28,7 @@ func (r *reader) item(l line) error {
 		return nil
 	case "token_count":
 		r.to.Count("token count", "usage", 1)
-		return r.spent(usageOf(v), &l)
+		return r.addUsage(usageOf(v), &l)
 	case "error":
 		return r.custom(l, "error", "custom entry")
 	}
@@ -42,7 +42,7 @@ func (r *reader) item(l line) error {
 		return nil
 	}
 	for _, e := range entries {
-		if err := r.said(e, &l, fingerprint(v)...); err != nil {
+		if err := r.addMessage(e, &l, fingerprint(v)...); err != nil {
 			return err
 		}
 	}
@@ -77,15 +77,15 @@ func fingerprint(v loose.Value) []string {
 	return parts
 }
 
-// said adds a message.
-func (r *reader) said(e session.Entry, l *line, parts ...string) error {
+// addMessage adds a message.
+func (r *reader) addMessage(e session.Entry, l *line, parts ...string) error {
 	m := e.Message
 	switch m.Role {
 	case session.RoleAssistant:
 		return r.answered(e, l, parts...)
 	case session.RoleTool:
 		r.answer = ""
-		r.judge(m)
+		r.markFailure(m)
 		r.add(e, l, parts...)
 		return nil
 	}
@@ -93,7 +93,7 @@ func (r *reader) said(e session.Entry, l *line, parts ...string) error {
 		return err
 	}
 	if m.Role == session.RoleUser {
-		if err := r.learnCWD(m); err != nil {
+		if err := r.noteCWD(m); err != nil {
 			return err
 		}
 		if isInjected(m.Content) {
@@ -124,8 +124,8 @@ func (r *reader) answered(e session.Entry, l *line, parts ...string) error {
 	return nil
 }
 
-// judge marks a result as failed if it or an event says so.
-func (r *reader) judge(m *session.MessageEntry) {
+// markFailure marks a result as failed if it or an event says so.
+func (r *reader) markFailure(m *session.MessageEntry) {
 	for i := range m.Content {
 		if t := m.Content[i].ToolResult; t != nil && (r.failed[t.ToolUseID] || hasFailed(t.Content)) {
 			t.IsError = true
@@ -149,7 +149,7 @@ func hasFailed(output string) bool {
 // cwdPattern finds the working directory where the header does not have it.
 var cwdPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`<cwd>([^<]+)</cwd>`) })
 
-func (r *reader) learnCWD(m *session.MessageEntry) error {
+func (r *reader) noteCWD(m *session.MessageEntry) error {
 	if r.conv.CWD != "" || len(m.Content) == 0 || m.Content[0].Text == nil {
 		return nil
 	}

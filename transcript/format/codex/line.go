@@ -55,9 +55,9 @@ func isStream(kind string) bool {
 	return strings.HasPrefix(kind, "thread.") || strings.HasPrefix(kind, "turn.") || strings.HasPrefix(kind, "item.")
 }
 
-// isSaid reports whether a line holds an item of the conversation, so that its
+// isItem reports whether a line holds an item of the conversation, so that its
 // events only repeat it.
-func (l *line) isSaid() bool {
+func (l *line) isItem() bool {
 	kind := l.payload.Get("type").Text()
 	return l.kind == kindItem && kind != "ghost_snapshot" && kind != "token_count"
 }

@@ -95,7 +95,7 @@ func (r *reader) link(v loose.Value) {
 		return
 	}
 	if f := r.rollout(parent); f != nil {
-		r.past = readPast(f)
+		r.past = readParent(f)
 	}
 	if r.past == nil {
 		r.conv.Extra["parent_file"] = "not at hand: some of this may repeat it"
@@ -112,8 +112,8 @@ func (r *reader) link(v loose.Value) {
 	}
 }
 
-// past is what a thread needs to know about its parent's file.
-type past struct {
+// parentLog is what a thread needs to know about its parent's file.
+type parentLog struct {
 	origin  string
 	entries map[string]session.Entry // by the ids of their records
 	turns   map[string]bool          // the ids of turns
@@ -121,7 +121,7 @@ type past struct {
 }
 
 // entry returns the parent's entry with an id.
-func (p *past) entry(id string) (session.Entry, bool) {
+func (p *parentLog) entry(id string) (session.Entry, bool) {
 	if p == nil {
 		return session.Entry{}, false
 	}
@@ -144,9 +144,9 @@ func (r *reader) title() string {
 	return title
 }
 
-func readPast(f *transcript.File) *past {
-	p := &past{entries: make(map[string]session.Entry), turns: make(map[string]bool), spawned: make(map[string]string)}
-	to := pastSink{p}
+func readParent(f *transcript.File) *parentLog {
+	p := &parentLog{entries: make(map[string]session.Entry), turns: make(map[string]bool), spawned: make(map[string]string)}
+	to := parentSink{p}
 	r := newReader(f, to)
 	for o, err := range jsonl.Objects(context.Background(), f, to) {
 		if err != nil {
@@ -159,7 +159,7 @@ func readPast(f *transcript.File) *past {
 		if thread := spawned(l.payload); thread != "" {
 			p.spawned[thread] = l.payload.Get("call_id").Text()
 		}
-		if r.take(l) != nil {
+		if r.addLine(l) != nil {
 			return nil
 		}
 	}
@@ -183,21 +183,21 @@ func spawned(v loose.Value) string {
 	return output.Get("agent_id").Text()
 }
 
-// pastSink remembers the records.
-type pastSink struct{ past *past }
+// parentSink remembers the records.
+type parentSink struct{ past *parentLog }
 
-func (s pastSink) Begin(transcript.Conversation) error { return nil }
+func (s parentSink) Begin(transcript.Conversation) error { return nil }
 
-func (s pastSink) Add(r transcript.Record) error {
+func (s parentSink) Add(r transcript.Record) error {
 	s.past.entries[r.ID] = r.Entry
 	return nil
 }
 
-func (s pastSink) Keep(string, []byte) (transcript.Span, error) { return transcript.Span{}, nil }
+func (s parentSink) Keep(string, []byte) (transcript.Span, error) { return transcript.Span{}, nil }
 
-func (s pastSink) Count(string, string, int) {}
+func (s parentSink) Count(string, string, int) {}
 
-func (s pastSink) Problem(transcript.Problem) {}
+func (s parentSink) Problem(transcript.Problem) {}
 
 // turnOf returns the id of the turn that a line begins, or "".
 func turnOf(l *line) string {

@@ -24,7 +24,7 @@ func read(ctx context.Context, f *transcript.File, to transcript.Sink) error {
 	if isDocument(f) {
 		return r.document()
 	}
-	if err := jsonl.Each(ctx, f, to, func(o jsonl.Object) error { return r.take(lineOf(o)) }); err != nil {
+	if err := jsonl.Each(ctx, f, to, func(o jsonl.Object) error { return r.addLine(lineOf(o)) }); err != nil {
 		return err
 	}
 	return r.finish()
@@ -42,7 +42,7 @@ type reader struct {
 
 	origin string // the thread in which the history began
 	begun  bool
-	past   *past            // the parent's file, if it was found
+	past   *parentLog       // the parent's file, if it was found
 	base   *base            // the beginning of the thread, where that is in another file
 	bases  int              // how many threads were followed to get here
 	around *transcript.File // where the search for files of other threads begins
@@ -51,7 +51,7 @@ type reader struct {
 	last    string          // the record that was added last
 	used    map[string]bool // ids of records
 	turns   []turn          // of the user
-	path    []spoken        // the messages on the way to the current record
+	path    []pathMessage   // the messages on the way to the current record
 	systems []int           // the places on it of system messages that count
 	hidden  []int           // and of those that compactions dropped, in that order
 	asked   []asked         // what the user said lately
@@ -88,19 +88,19 @@ func (r *reader) document() error {
 		return err
 	}
 	all := []transcript.Span{doc.Span}
-	if err := r.take(line{kind: kindMeta, payload: doc.Get("session"), from: all}); err != nil {
+	if err := r.addLine(line{kind: kindMeta, payload: doc.Get("session"), from: all}); err != nil {
 		return err
 	}
 	for item := range doc.Get("items").Items() {
-		if err := r.take(line{kind: kindItem, payload: item, time: timeOf(item), from: all}); err != nil {
+		if err := r.addLine(line{kind: kindItem, payload: item, time: timeOf(item), from: all}); err != nil {
 			return err
 		}
 	}
 	return r.finish()
 }
 
-// take reads a line, or holds it back until it is known whether events become messages.
-func (r *reader) take(l line) error {
+// addLine reads a line, or holds it back until it is known whether events become messages.
+func (r *reader) addLine(l line) error {
 	if r.decided {
 		return r.line(l)
 	}
@@ -108,8 +108,8 @@ func (r *reader) take(l line) error {
 	if l.kind == kindEvent && l.payload.Get("type").Text() == "item_completed" {
 		r.turned = true
 	}
-	if l.isSaid() || len(r.held) >= maxHeld {
-		return r.decide(!l.isSaid())
+	if l.isItem() || len(r.held) >= maxHeld {
+		return r.decide(!l.isItem())
 	}
 	return nil
 }
@@ -169,7 +169,7 @@ func (r *reader) line(l line) error {
 	case l.kind == kindCompacted:
 		return r.compacted(l)
 	case l.kind == kindWorld:
-		return r.world(l)
+		return r.worldState(l)
 	case l.kind == "inter_agent_communication":
 		return r.custom(l, l.kind, "message between agents")
 	case isStream(l.kind):
@@ -215,7 +215,7 @@ func (r *reader) add(e session.Entry, l *line, parts ...string) {
 		rec.Entry = old
 	}
 	if e.Message != nil {
-		r.speak(id, &e, parts)
+		r.addToPath(id, &e, parts)
 		if r.isCopy && e.Message.Metadata[session.MetaInjected] == nil {
 			setMetadata(e.Message, session.MetaInjected, injectedByFork)
 		}
@@ -233,10 +233,10 @@ func (r *reader) before() string {
 	return r.current
 }
 
-// world reads a state of the world: what the model was told so far about its surroundings, or how
-// that changed. When Codex resumes, it compares them with what they are now, and tells the model
-// what is new; without a state it says everything again.
-func (r *reader) world(l line) error {
+// worldState reads a state of the world: what the model was told so far about its surroundings,
+// or how that changed. When Codex resumes, it compares them with what they are now, and tells the
+// model what is new; without a state it says everything again.
+func (r *reader) worldState(l line) error {
 	said := r.before()
 	if err := r.custom(l, kindWorld, "custom entry"); err != nil {
 		return err

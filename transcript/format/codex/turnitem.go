@@ -65,7 +65,7 @@ func (r *reader) stream(l line) error {
 		item := l.payload.Get("item")
 		if entries := turnItem(item); entries != nil {
 			r.to.Count(item.Get("type").Text()+" item", "message", 1)
-			return r.sayAll(entries, &l)
+			return r.addTexts(entries, &l)
 		}
 		kind := item.Get("type").Text()
 		return r.custom(line{kind: l.kind, payload: item, time: l.time, from: l.from}, kind, "custom entry")

@@ -18,13 +18,13 @@ type counter struct {
 func (r *reader) count(v loose.Value, l *line) error {
 	switch info := v.Get("info"); {
 	case info.Has("total_token_usage"):
-		return r.spent(r.usage.next(info.Get("total_token_usage"), info.Get("last_token_usage")), l)
+		return r.addUsage(r.usage.next(info.Get("total_token_usage"), info.Get("last_token_usage")), l)
 	case info.Has("last_token_usage"):
-		return r.spent(usageOf(info.Get("last_token_usage")), l)
+		return r.addUsage(usageOf(info.Get("last_token_usage")), l)
 	case info.Has("prompt"):
-		return r.spent(&session.Usage{Input: info.Get("prompt").Int(), Output: info.Get("completion").Int()}, l)
+		return r.addUsage(&session.Usage{Input: info.Get("prompt").Int(), Output: info.Get("completion").Int()}, l)
 	case v.Has("usage"): // a turn's end has the total of the thread so far
-		return r.spent(r.usage.next(v.Get("usage"), nil), l)
+		return r.addUsage(r.usage.next(v.Get("usage"), nil), l)
 	}
 	return nil
 }
@@ -65,9 +65,9 @@ func minus(a, b *session.Usage) *session.Usage {
 	}
 }
 
-// spent adds a usage to the last message of the current response. Without a message, as
+// addUsage adds a usage to the last message of the current response. Without a message, as
 // after a compaction, it gets an entry of its own.
-func (r *reader) spent(u *session.Usage, l *line) error {
+func (r *reader) addUsage(u *session.Usage, l *line) error {
 	if u == nil {
 		return nil
 	}

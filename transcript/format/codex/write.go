@@ -189,7 +189,7 @@ func (w *writer) entries(list []session.Entry, from int) error {
 	for i := range list {
 		if place, ok := w.index[list[i].ID]; ok {
 			for ; from < place; from++ {
-				w.aside(&path[from])
+				w.unsent(&path[from])
 			}
 		}
 		if w.Script.NativeID != "" && strings.HasPrefix(list[i].ID, session.InterruptedPrefix) {
@@ -200,7 +200,7 @@ func (w *writer) entries(list []session.Entry, from int) error {
 		}
 	}
 	for ; from < len(path); from++ {
-		w.aside(&path[from])
+		w.unsent(&path[from])
 	}
 	return nil
 }
@@ -209,7 +209,7 @@ func (w *writer) entries(list []session.Entry, from int) error {
 // that are shown.
 func (w *writer) entry(e *session.Entry) error {
 	if e.Custom != nil {
-		w.aside(e)
+		w.unsent(e)
 		return nil
 	}
 	w.turn(e)
@@ -344,9 +344,9 @@ func tokenUsage(u *session.Usage) json.RawMessage {
 	return o.JSON()
 }
 
-// aside writes an entry that is not sent to the model: an event or a state of the world that
+// unsent writes an entry that is not sent to the model: an event or a state of the world that
 // Codex itself had written, or what a response cost.
-func (w *writer) aside(e *session.Entry) {
+func (w *writer) unsent(e *session.Entry) {
 	if e.Custom == nil {
 		return
 	}

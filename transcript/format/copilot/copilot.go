@@ -82,11 +82,11 @@ func (r *reader) event(o jsonl.Object) error {
 	if kind == "session.start" && r.id == "" {
 		r.id = data.Get("sessionId").Text()
 	}
-	t, err := r.enter(data.Get("parentToolCallId").Text())
+	t, err := r.switchThread(data.Get("parentToolCallId").Text())
 	if err != nil {
 		return err
 	}
-	if err := r.learn(t, kind, data); err != nil {
+	if err := r.readFacts(t, kind, data); err != nil {
 		return err
 	}
 	if kind == "session.usage_record" {
@@ -97,11 +97,11 @@ func (r *reader) event(o jsonl.Object) error {
 	}
 	e, became := t.decode(kind, data)
 	if kind == "assistant.message" {
-		r.settle(e.Message)
+		r.addCost(e.Message)
 	}
 	id, parent := o.Get("id").Text(), t.tree.Resolve(o.Get("parentId").Text())
 	if endsCalls[kind] && parent == t.last {
-		if err := r.settleRest(t); err != nil {
+		if err := r.addOtherCosts(t); err != nil {
 			return err
 		}
 		parent = t.last
@@ -133,8 +133,8 @@ func (r *reader) add(t *thread, rec transcript.Record) error {
 	return r.to.Add(rec)
 }
 
-// enter switches to the thread that a call started.
-func (r *reader) enter(call string) (*thread, error) {
+// switchThread switches to the thread that a call started.
+func (r *reader) switchThread(call string) (*thread, error) {
 	t := r.threads[call]
 	if t == nil {
 		t = &thread{seen: make(map[string]bool)}
@@ -186,8 +186,8 @@ func (r *reader) title() string {
 	return members["summary"]
 }
 
-// learn records what an event says about the session.
-func (r *reader) learn(t *thread, kind string, data loose.Value) error {
+// readFacts records what an event says about the session.
+func (r *reader) readFacts(t *thread, kind string, data loose.Value) error {
 	if kind != "session.start" && kind != "session.resume" {
 		return nil
 	}

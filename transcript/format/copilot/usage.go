@@ -25,17 +25,17 @@ func (r *reader) noteBill(t *thread, o jsonl.Object) {
 	}
 }
 
-// settle adds to a message what its API call cost.
-func (r *reader) settle(m *session.MessageEntry) {
+// addCost adds to a message what its API call cost.
+func (r *reader) addCost(m *session.MessageEntry) {
 	if b, ok := r.bills[m.ResponseID]; ok {
 		m.Usage = b.usage
 		delete(r.bills, m.ResponseID)
 	}
 }
 
-// settleRest adds the cost of a thread's API calls that yielded no message, such as those for
+// addOtherCosts adds the cost of a thread's API calls that yielded no message, such as those for
 // a summary.
-func (r *reader) settleRest(t *thread) error {
+func (r *reader) addOtherCosts(t *thread) error {
 	var calls []string
 	for call, b := range r.bills {
 		if b.thread == t {

@@ -84,20 +84,20 @@ func (b *builder) put(rec transcript.Record) {
 
 type turn struct{ role, text string }
 
-// say adds a message that is text.
-func (b *builder) say(role, text string) { b.add(message(role, text)) }
+// addText adds a message that is text.
+func (b *builder) addText(role, text string) { b.add(message(role, text)) }
 
-// sayAll adds messages that are text, except those without any.
-func (b *builder) sayAll(turns ...turn) {
+// addTexts adds messages that are text, except those without any.
+func (b *builder) addTexts(turns ...turn) {
 	for _, t := range turns {
 		if t.text != "" {
-			b.say(t.role, t.text)
+			b.addText(t.role, t.text)
 		}
 	}
 }
 
-// stand makes a message the leaf of the conversation although others follow it.
-func (b *builder) stand(at string) error {
+// setLeaf makes a message the leaf of the conversation although others follow it.
+func (b *builder) setLeaf(at string) error {
 	if b.err == nil {
 		b.err = b.to.Begin(transcript.Conversation{ID: b.id, Leaf: at})
 	}

@@ -62,7 +62,7 @@ func readUltraChat(r *reader, rec records.Record) error {
 		if b.n%2 == 1 {
 			role = session.RoleAssistant
 		}
-		b.say(role, said.Text())
+		b.addText(role, said.Text())
 	}
 	return b.err
 }
@@ -89,7 +89,7 @@ func readMTBench(r *reader, rec records.Record) error {
 			best = b.last
 		}
 	}
-	return b.stand(best)
+	return b.setLeaf(best)
 }
 
 // interview adds questions, each followed by its answer. Answers may lack their questions.
@@ -97,7 +97,7 @@ func (b *builder) interview(questions, answers loose.Value, model string) {
 	asked, said := list(questions), list(answers)
 	for i := range max(len(asked), len(said)) {
 		if i < len(asked) {
-			b.say(session.RoleUser, asked[i].Text())
+			b.addText(session.RoleUser, asked[i].Text())
 		}
 		if i < len(said) {
 			b.add(&session.MessageEntry{Role: session.RoleAssistant, Content: text(said[i]), Model: model})
@@ -190,6 +190,6 @@ func (b *builder) steps(steps []loose.Value) {
 		m := message(session.RoleAssistant, said)
 		m.Extra = besides(sweAgent, step, "response", "observation")
 		b.add(m)
-		b.say(session.RoleUser, step.Get("observation").Text())
+		b.addText(session.RoleUser, step.Get("observation").Text())
 	}
 }

@@ -17,11 +17,11 @@ func readAlpaca(r *reader, rec records.Record) error {
 		return bad("it has no instruction")
 	}
 	b := r.begin(rec, rec.Get("id").Name())
-	b.sayAll(turn{session.RoleSystem, rec.Get("system").Text()})
+	b.addTexts(turn{session.RoleSystem, rec.Get("system").Text()})
 	for pair := range rec.Get("history").Items() {
 		for i, said := range list(pair) {
 			if i < 2 {
-				b.say([]string{session.RoleUser, session.RoleAssistant}[i], said.Text())
+				b.addText([]string{session.RoleUser, session.RoleAssistant}[i], said.Text())
 			}
 		}
 	}
@@ -29,7 +29,7 @@ func readAlpaca(r *reader, rec records.Record) error {
 	if input := rec.Get("input").Text(); input != "" {
 		prompt += "\n" + input
 	}
-	b.say(session.RoleUser, prompt)
+	b.addText(session.RoleUser, prompt)
 	chosen := rec.Get("output").Text()
 	if chosen == "" {
 		chosen = rec.Get("chosen").Text()
@@ -40,14 +40,14 @@ func readAlpaca(r *reader, rec records.Record) error {
 // answers adds a good answer and, as a branch, a bad one.
 func (b *builder) answers(chosen, rejected string) error {
 	fork := b.last
-	b.say(session.RoleAssistant, chosen)
+	b.addText(session.RoleAssistant, chosen)
 	if rejected == "" {
 		return b.err
 	}
 	best := b.last
 	b.last = fork
-	b.say(session.RoleAssistant, rejected)
-	return b.stand(best)
+	b.addText(session.RoleAssistant, rejected)
+	return b.setLeaf(best)
 }
 
 // readPreference reads a pair of conversations, one of which was preferred: those of
@@ -66,7 +66,7 @@ func readPreference(r *reader, rec records.Record) error {
 	case strings.HasPrefix(chosen.Text(), humanMark):
 		return b.dialogues(dialogue(chosen.Text()), dialogue(rejected.Text()))
 	case chosen.IsString():
-		b.sayAll(turn{session.RoleUser, rec.Get("prompt").Text()})
+		b.addTexts(turn{session.RoleUser, rec.Get("prompt").Text()})
 		return b.answers(chosen.Text(), rejected.Text())
 	case b.err != nil:
 		return b.err
@@ -86,13 +86,13 @@ func (b *builder) dialogues(good, bad []turn) error {
 	for shared < len(good) && shared < len(bad) && good[shared] == bad[shared] {
 		shared++
 	}
-	b.sayAll(good[:shared]...)
+	b.addTexts(good[:shared]...)
 	fork := b.last
-	b.sayAll(good[shared:]...)
+	b.addTexts(good[shared:]...)
 	best := b.last
 	b.last = fork
-	b.sayAll(bad[shared:]...)
-	return b.stand(best)
+	b.addTexts(bad[shared:]...)
+	return b.setLeaf(best)
 }
 
 // dialogue cuts a dialogue that is text into turns.
@@ -135,7 +135,7 @@ func (b *builder) either(chosen []loose.Value, rejected loose.Value, decode func
 	for _, v := range others[same:] {
 		b.add(decode(v))
 	}
-	return b.stand(best)
+	return b.setLeaf(best)
 }
 
 // readLlamaFactory reads messages whose content is a list of types and values, also in

@@ -68,7 +68,7 @@ func (d *turnDecoder) pair(chosen, rejected loose.Value) error {
 	if best == "" {
 		return d.err
 	}
-	return d.stand(best)
+	return d.setLeaf(best)
 }
 
 // message turns a turn into a message. It keeps with it whatever the writer would not write

@@ -30,7 +30,7 @@ func kindOf(v loose.Value) string {
 func decode(v loose.Value, answered map[string]bool) (said session.Entry, results []session.Content) {
 	switch kind := kindOf(v); {
 	case kind == "user" && len(blocks(v, "user")) > 0:
-		said = decodeUser(unheard(blocks(v, "user"), answered), isMarked(v))
+		said = decodeUser(withoutStoredResults(blocks(v, "user"), answered), isMarked(v))
 		if said.Message.Role == session.RoleTool {
 			return said, nil // it is written with its calls
 		}
@@ -99,15 +99,15 @@ func blocks(v loose.Value, role string) []session.Content {
 	return list
 }
 
-// unheard returns the blocks of a message without the results that are stored with their
-// calls.
-func unheard(list []session.Content, answered map[string]bool) []session.Content {
+// withoutStoredResults returns the blocks of a message without the results that are stored with
+// their calls.
+func withoutStoredResults(list []session.Content, answered map[string]bool) []session.Content {
 	return slices.DeleteFunc(list, func(c session.Content) bool { return c.ToolResult != nil && answered[c.ToolResult.ToolUseID] })
 }
 
-// says identifies what a message says, however the recording spells it. Thoughts are left
+// contentKey identifies what a message says, however the recording spells it. Thoughts are left
 // out: a resumed recording has them as parts too, in another form.
-func says(v loose.Value) string {
+func contentKey(v loose.Value) string {
 	said, results := decode(v, nil)
 	if said.Message == nil {
 		return string(v)

@@ -23,7 +23,7 @@ func read(ctx context.Context, f *transcript.File, to transcript.Sink) error {
 	if err := r.load(ctx); err != nil {
 		return err
 	}
-	return r.give()
+	return r.emit()
 }
 
 // reader follows the operations of a recording. A message may be replaced by a
@@ -70,7 +70,7 @@ func (r *reader) document() error {
 		return err
 	}
 	all := []transcript.Span{doc.Span}
-	r.learn(doc.Value)
+	r.readFacts(doc.Value)
 	for _, list := range []string{"messages", "history"} {
 		for v := range doc.Get(list).Items() {
 			r.put(v, all)
@@ -87,14 +87,14 @@ func (r *reader) operation(v loose.Value, from []transcript.Span) {
 		r.rewind(v.Get("$rewindTo").Text())
 	case v.Get("$set").IsObject():
 		r.to.Count("$set", "facts", 1)
-		r.learn(v.Get("$set"))
+		r.readFacts(v.Get("$set"))
 		if list := v.Get("$set", "messages"); list.IsArray() {
 			r.replaceAll(list, from)
 		}
 	case v.Has("id"):
 		r.put(v, from)
 	case v.Has("sessionId"):
-		r.learn(v)
+		r.readFacts(v)
 		if list := v.Get("messages"); list.IsArray() {
 			r.replaceAll(list, from)
 		}
@@ -103,8 +103,8 @@ func (r *reader) operation(v loose.Value, from []transcript.Span) {
 	}
 }
 
-// learn records the conversation's facts.
-func (r *reader) learn(v loose.Value) {
+// readFacts records the conversation's facts.
+func (r *reader) readFacts(v loose.Value) {
 	for member, value := range v.Members() {
 		if member != "messages" && member != "history" {
 			r.meta[member] = value
@@ -120,12 +120,12 @@ func (r *reader) put(v loose.Value, from []transcript.Span) {
 	native := v.Get("id").Text()
 	if old := r.known[native]; old != nil && native != "" {
 		r.to.Count("message that was written again", "message", 1)
-		r.learnResults(v)
+		r.noteResults(v)
 		old.value = v
 		old.from = append(old.from, from...)
 		return
 	}
-	r.learnResults(v)
+	r.noteResults(v)
 	m := &message{id: native, native: native, value: v, from: from}
 	if len(r.live) > 0 {
 		m.parent = r.live[len(r.live)-1]
@@ -179,7 +179,7 @@ func (r *reader) revive(v loose.Value) bool {
 	for n > 0 && r.silent(r.live[n-1:n]) {
 		n--
 	}
-	if old == nil || native == "" || n == 0 != (r.spoken(old.parent) == nil) || n > 0 && r.spoken(old.parent) != r.live[n-1] {
+	if old == nil || native == "" || n == 0 != (r.nearestSent(old.parent) == nil) || n > 0 && r.nearestSent(old.parent) != r.live[n-1] {
 		return false
 	}
 	for _, m := range r.live[n:] {
@@ -192,9 +192,9 @@ func (r *reader) revive(v loose.Value) bool {
 	return true
 }
 
-// spoken returns the nearest message that the model is sent, starting at m and going up, or
+// nearestSent returns the nearest message that the model is sent, starting at m and going up, or
 // nil.
-func (r *reader) spoken(m *message) *message {
+func (r *reader) nearestSent(m *message) *message {
 	for m != nil && r.silent([]*message{m}) {
 		m = m.parent
 	}
@@ -244,8 +244,8 @@ func (r *reader) replaceAll(list loose.Value, from []transcript.Span) {
 // amend applies a message of a list to the known one with its id. The list may spell it
 // differently, as parts instead of a text; that is not a change.
 func (r *reader) amend(m *message, v loose.Value) {
-	r.learnResults(v)
-	if says(m.value) == says(v) {
+	r.noteResults(v)
+	if contentKey(m.value) == contentKey(v) {
 		return
 	}
 	merged := residue.Object(m.value.Except())
@@ -253,8 +253,8 @@ func (r *reader) amend(m *message, v loose.Value) {
 	m.value = loose.Value(merged.JSON())
 }
 
-// learnResults records the calls that a message has the results of.
-func (r *reader) learnResults(v loose.Value) {
+// noteResults records the calls that a message has the results of.
+func (r *reader) noteResults(v loose.Value) {
 	for call := range v.Get("toolCalls").Items() {
 		if _, ok := decodeResult(call); ok {
 			r.answered[call.Get("id").Text()] = true
@@ -287,11 +287,11 @@ func (r *reader) isEcho(v loose.Value) bool {
 		return false
 	}
 	list := blocks(v, "user")
-	return len(list) > 0 && len(unheard(list, r.answered)) == 0
+	return len(list) > 0 && len(withoutStoredResults(list, r.answered)) == 0
 }
 
-// give passes what was found to the sink.
-func (r *reader) give() error {
+// emit passes what was found to the sink.
+func (r *reader) emit() error {
 	conv := r.conversation()
 	for _, m := range r.all {
 		m.echo = m.idle || r.isEcho(m.value) // a call may have got its result after it

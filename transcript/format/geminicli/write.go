@@ -71,7 +71,7 @@ func (w *writer) header() {
 	o.Set("sessionId", w.id)
 	o.Set("projectHash", projectHash(w.cwd))
 	o.Set("startTime", w.created.UTC().Format(isoTime))
-	o.Set("lastUpdated", w.touched().UTC().Format(isoTime))
+	o.Set("lastUpdated", w.lastUsed().UTC().Format(isoTime))
 	o.Set("kind", "main")
 	title := w.Script.Name
 	if w.Script.Context.Compaction != "" {
@@ -84,11 +84,11 @@ func (w *writer) header() {
 	w.Line(o.JSON())
 }
 
-// touched returns when the recording counts as last used. When Gemini CLI starts, it deletes
+// lastUsed returns when the recording counts as last used. When Gemini CLI starts, it deletes
 // those that were not used for 30 days, or for as long as its settings say, which is a day or
 // more. So an older conversation is used now: it was written to be resumed. No reader takes a
 // time from here: the messages have theirs.
-func (w *writer) touched() time.Time {
+func (w *writer) lastUsed() time.Time {
 	last := w.Script.Updated()
 	if w.Script.Now.Sub(last) > 24*time.Hour {
 		return w.Script.Now

@@ -21,13 +21,13 @@ type reader struct {
 	id              string
 	provider, model string
 
-	usage  []charge // what requests cost, in order, until their answers come
+	usage  []ledgerLine // what requests cost, in order, until their answers come
 	count  int
 	hidden bool // earlier messages were hidden from the model
 }
 
-// charge is a line of the ledger.
-type charge struct {
+// ledgerLine is a line of the ledger.
+type ledgerLine struct {
 	at    time.Time
 	model string
 	usage session.Usage
@@ -46,7 +46,7 @@ func (r *reader) ledger(ctx context.Context, db *sqlitefile.DB) error {
 			Output: row.Get("output_tokens").Int(), CostMicroUSD: session.MicroUSD(row.Get("cost").Number()),
 		}
 		u.Input = max(0, row.Get("input_tokens").Int()-u.CacheRead-u.CacheWrite)
-		r.usage = append(r.usage, charge{row.Get("created_timestamp").Time(time.UTC), row.Get("model").Text(), u})
+		r.usage = append(r.usage, ledgerLine{row.Get("created_timestamp").Time(time.UTC), row.Get("model").Text(), u})
 		r.to.Count("line of the ledger", "usage", 1)
 		return nil
 	})
@@ -80,7 +80,7 @@ func (r *reader) message(m, content, meta loose.Value, span transcript.Span) err
 	}
 	e := entry(m.Get("role").Text(), said, meta)
 	if e.Message.Role == session.RoleAssistant {
-		r.charge(e.Message, meta, at)
+		r.addUsage(e.Message, meta, at)
 	}
 	return r.add(id, at, span, e)
 }
@@ -113,9 +113,9 @@ func (r *reader) compaction(meta loose.Value, said []session.Content) (string, b
 	return session.TextOf(said), true
 }
 
-// charge adds to an answer its line of the ledger: the first unused one that is not later
+// addUsage adds to an answer its line of the ledger: the first unused one that is not later
 // than the answer.
-func (r *reader) charge(m *session.MessageEntry, meta loose.Value, at time.Time) {
+func (r *reader) addUsage(m *session.MessageEntry, meta loose.Value, at time.Time) {
 	m.Provider, m.Model = r.provider, r.model
 	if provider := meta.Get("inference", "provider").Text(); provider != "" {
 		m.Provider, m.Model = provider, meta.Get("inference", "requestedModel").Text()

@@ -39,7 +39,7 @@ func read(ctx context.Context, f *transcript.File, to transcript.Sink) error {
 	r := &reader{to: to, conv: conversation(f)}
 	r.conv.Created = jsonl.First(f).Get("created_at").Time(time.UTC)
 	if state, err := f.Above(2).Beside("state.json"); err == nil {
-		r.learn(loose.Value(state))
+		r.readFacts(loose.Value(state))
 	}
 	if err := to.Begin(r.conv); err != nil {
 		return err
@@ -63,9 +63,9 @@ func conversation(f *transcript.File) transcript.Conversation {
 	return transcript.Conversation{ID: transcript.HashID(name, f.Path)}
 }
 
-// learn records the session's facts from its state file, two directories above the logs of
+// readFacts records the session's facts from its state file, two directories above the logs of
 // its agents.
-func (r *reader) learn(state loose.Value) {
+func (r *reader) readFacts(state loose.Value) {
 	if r.conv.Parent == "" {
 		r.conv.Title = state.Get("title").Text()
 	}
@@ -184,10 +184,10 @@ func (r *reader) event(o jsonl.Object, v loose.Value) error {
 		return r.flush()
 	case "content.part":
 		r.to.Count(kind, "message", 1)
-		r.say(o, v, block(v.Get("part")))
+		r.addBlock(o, v, block(v.Get("part")))
 	case "tool.call":
 		r.to.Count(kind, "message", 1)
-		r.say(o, v, session.ToolUseJSON(v.Get("toolCallId").Text(), v.Get("name").Text(), v.Get("args").Raw()))
+		r.addBlock(o, v, session.ToolUseJSON(v.Get("toolCallId").Text(), v.Get("name").Text(), v.Get("args").Raw()))
 	case "tool.result":
 		r.to.Count(kind, "message", 1)
 		text := blocks.Plain(v.Get("result", "output"))
@@ -201,8 +201,8 @@ func (r *reader) event(o jsonl.Object, v loose.Value) error {
 	return nil
 }
 
-// say adds a block to the model's message.
-func (r *reader) say(o jsonl.Object, v loose.Value, c session.Content) {
+// addBlock adds a block to the model's message.
+func (r *reader) addBlock(o jsonl.Object, v loose.Value, c session.Content) {
 	if r.answer == nil {
 		r.answer = &session.MessageEntry{Role: session.RoleAssistant, Provider: r.provider, Model: r.model}
 		r.answer.ResponseID = cmp.Or(v.Get("stepUuid").Text(), v.Get("uuid").Text())

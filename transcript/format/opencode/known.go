@@ -59,8 +59,8 @@ func readKnown(ctx context.Context, path, id string) (known, error) {
 	})
 }
 
-// take returns and removes the id of the next part with a key, or "".
-func (k known) take(message, key string) string {
+// pop returns and removes the id of the next part with a key, or "".
+func (k known) pop(message, key string) string {
 	list := k[message][key]
 	if len(list) == 0 {
 		return ""

@@ -58,7 +58,7 @@ func (r *reader) message(m loose.Value, parts []loose.Value, span transcript.Spa
 		s.add(part)
 	}
 	s.flush()
-	s.charge(m)
+	s.addUsage(m)
 	for i, p := range s.pieces {
 		record := transcript.Record{
 			ID: fmt.Sprintf("%s/%d", id, i+1), Entry: r.entry(m, p), From: []transcript.Span{span},

@@ -73,7 +73,7 @@ func (m *message) end(info residue.Object) {
 // part begins a part of a type. The parts of calls have the call's id too.
 func (m *message) part(kind, call string) residue.Object {
 	m.begun++
-	id := m.w.known.take(m.id, kind+call)
+	id := m.w.known.pop(m.id, kind+call)
 	if id == "" {
 		id = m.w.ascending("prt_", fmt.Sprint(m.id, m.begun))
 	}

@@ -46,9 +46,9 @@ func (s *splitter) flush() {
 	s.said, s.results = piece{}, nil
 }
 
-// say adds something that was said. If tools have answered, it was said after that, unless it
+// addText adds something that was said. If tools have answered, it was said after that, unless it
 // belongs to the same step: tools answer when the model has ended.
-func (s *splitter) say(c session.Content, injected bool) {
+func (s *splitter) addText(c session.Content, injected bool) {
 	if len(s.results) > 0 && c.ToolUse == nil && !s.inStep || len(s.said.content) > 0 && s.said.injected != injected {
 		s.flush()
 	}
@@ -80,24 +80,24 @@ func (s *splitter) add(part loose.Value) {
 	switch kind := part.Get("type").Text(); kind {
 	case "text":
 		if text := part.Get("text").Text(); text != "" {
-			s.say(session.Text(text), part.Get("synthetic").Bool())
+			s.addText(session.Text(text), part.Get("synthetic").Bool())
 		}
 	case "reasoning":
 		if text := part.Get("text").Text(); text != "" {
 			c := session.Thinking(text, "")
 			c.Thinking.Extra = metadata(part)
-			s.say(c, false)
+			s.addText(c, false)
 		}
 	case "tool":
 		s.tool(part)
 	case "file":
 		if c := file(part); !s.hasRead(&c) {
-			s.say(c, false)
+			s.addText(c, false)
 		}
 	case "step-finish":
 		s.endStep(part)
 	case "subtask":
-		s.say(session.Text(part.Get("prompt").Text()), true)
+		s.addText(session.Text(part.Get("prompt").Text()), true)
 	case "step-start":
 		s.flush()
 		s.inStep = true
@@ -106,7 +106,7 @@ func (s *splitter) add(part loose.Value) {
 		s.to.Count(kind+" part", transcript.OnlyKept, 1)
 	default:
 		s.to.Count(kind+" part", "unknown block", 1)
-		s.say(blocks.Unknown(part), false)
+		s.addText(blocks.Unknown(part), false)
 	}
 }
 
@@ -128,8 +128,8 @@ func (s *splitter) endStep(part loose.Value) {
 	}
 }
 
-// charge adds to the last piece what the message cost, if its steps did not say.
-func (s *splitter) charge(m loose.Value) {
+// addUsage adds to the last piece what the message cost, if its steps did not say.
+func (s *splitter) addUsage(m loose.Value) {
 	if s.charged {
 		return
 	}
@@ -156,7 +156,7 @@ func (s *splitter) tool(part loose.Value) {
 	if child := state.Get("metadata", "sessionId"); child.Exists() {
 		call.ToolUse.Extra = session.Fields{{Name: "session", Value: child.Raw()}}
 	}
-	s.say(call, false)
+	s.addText(call, false)
 	switch state.Get("status").Text() {
 	case "completed", "success":
 		s.results = append(s.results, completed(id, part.Get("tool").Text(), state))

@@ -71,7 +71,7 @@ func (l *layout) parts(session, message string, to transcript.Sink) ([]loose.Val
 	}
 	files, err := l.load(dir, to)
 	if err == nil && len(files) == 0 && !l.flat {
-		files, err = l.stray(message, to)
+		files, err = l.strayParts(message, to)
 	}
 	var parts []loose.Value
 	for _, p := range files {
@@ -80,7 +80,7 @@ func (l *layout) parts(session, message string, to transcript.Sink) ([]loose.Val
 	return parts, err
 }
 
-func (l *layout) stray(message string, to transcript.Sink) ([]loaded, error) {
+func (l *layout) strayParts(message string, to transcript.Sink) ([]loaded, error) {
 	if l.strays == nil {
 		files, err := l.load(l.part, to)
 		if err != nil {

@@ -176,9 +176,9 @@ func (w *writer) entry(e *session.Entry, after []session.Entry) {
 	case e.Compaction != nil:
 		w.compaction(e)
 	case e.BranchSummary != nil:
-		w.say(e, session.BranchLead+e.BranchSummary.Summary)
+		w.writeSummary(e, session.BranchLead+e.BranchSummary.Summary)
 	case e.Merge != nil:
-		w.say(e, session.MergeLead+e.Merge.Summary)
+		w.writeSummary(e, session.MergeLead+e.Merge.Summary)
 	case e.Message == nil:
 	case e.Message.Role == session.RoleSystem:
 		w.Lose(e.ID, "system prompt", "opencode has its own")
@@ -208,8 +208,8 @@ func resultsAfter(entries []session.Entry) map[string]result {
 	return found
 }
 
-// say writes a summary as a message of the user.
-func (w *writer) say(e *session.Entry, text string) {
+// writeSummary writes a summary as a message of the user.
+func (w *writer) writeSummary(e *session.Entry, text string) {
 	m := w.begin(e)
 	m.text(text, true)
 	m.end(w.prompt(m))

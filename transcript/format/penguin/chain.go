@@ -15,8 +15,8 @@ import (
 
 // A session of Penguin that continues another begins with copies of messages, then has a message
 // that says which session it continues, and then its own messages. Copies may have ids of their
-// own. Ours have those of the originals, which are in the file of the session before, and instead of
-// the message there is a marker.
+// own. Ours have those of the originals, which are in the file of the session before, and instead
+// of the message there is a marker.
 
 // part is a session of a chain, as one of its files has it.
 type part struct {
@@ -30,8 +30,9 @@ type part struct {
 // previousIn is the session that a session continues, or "".
 func previousIn(v loose.Value) string { return v.Get("metadata", "continued_from").Text() }
 
-// partOf returns a session with the ids of its messages. Those that were copied are looked up in the
-// sessions before it, whose files are beside its own. after are the sessions that come after it.
+// partOf returns a session with the ids of its messages. Those that were copied are looked up in
+// the sessions before it, whose files are beside its own. after are the sessions that come after
+// it.
 func partOf(f *transcript.File, id, previous string, v loose.Value, after ...string) *part {
 	p := &part{previous: previous, original: cmp.Or(previous, id), messages: slices.Collect(v.Get("messages").Items()), marker: -1}
 	var copies map[int]string
@@ -64,11 +65,11 @@ func (p *part) copiesFrom(f *transcript.File, after []string) map[int]string {
 	p.original = from.original
 	originals := make(map[string][]string)
 	for i, m := range from.messages {
-		originals[said(m)] = append(originals[said(m)], from.ids[i])
+		originals[contentKey(m)] = append(originals[contentKey(m)], from.ids[i])
 	}
 	copies := make(map[int]string)
 	for i := p.marker - 1; i >= 0; i-- {
-		key := said(p.messages[i])
+		key := contentKey(p.messages[i])
 		if left := originals[key]; len(left) > 0 {
 			copies[i], originals[key] = left[len(left)-1], left[:len(left)-1]
 		}
@@ -84,8 +85,8 @@ func fileOf(f *transcript.File, id string) loose.Value {
 	return records.Beside(f, id+".json.bak")
 }
 
-// said is equal for two messages of the same role, category and content.
-func said(m loose.Value) string {
+// contentKey is equal for two messages of the same role, category and content.
+func contentKey(m loose.Value) string {
 	text, _ := json.Marshal([]any{m.Get("category").Any(), loose.Value(chatMessage(m)).Any()}) // it was JSON
 	return string(text)
 }

@@ -99,13 +99,13 @@ func encode(e *session.Entry) []json.RawMessage {
 		list = append(list, json.RawMessage(`{"content":""}`))
 	}
 	for i := range list {
-		list[i] = own(e, loose.Value(list[i]), i)
+		list[i] = toPenguin(e, loose.Value(list[i]), i)
 	}
 	return list
 }
 
-// own converts a message from OpenAI's form to Penguin's.
-func own(e *session.Entry, message loose.Value, nth int) json.RawMessage {
+// toPenguin converts a message from OpenAI's form to Penguin's.
+func toPenguin(e *session.Entry, message loose.Value, nth int) json.RawMessage {
 	m := e.Message
 	metadata := make(map[string]any)
 	for member, value := range m.Metadata {

@@ -111,15 +111,15 @@ func (w *writer) metadata(known any) map[string]any {
 	if w.Script.Name != "" {
 		metadata["title"] = w.Script.Name
 	}
-	if !w.goesOn() {
+	if !w.continues() {
 		delete(metadata, "continued_to")
 	}
 	return metadata
 }
 
-// goesOn reports whether the session continues in another. A whole conversation that is
+// continues reports whether the session continues in another. A whole conversation that is
 // written as one session does not.
-func (w *writer) goesOn() bool {
+func (w *writer) continues() bool {
 	named, isWhole := false, false
 	for i := range w.Script.All {
 		e := &w.Script.All[i]
@@ -144,7 +144,7 @@ func (w *writer) mergeIndex(old []byte) ([]byte, error) {
 	facts, _ := w.Script.Facts[factSession].(map[string]any)
 	metadata, _ := facts["metadata"].(map[string]any)
 	for _, member := range slices.Sorted(maps.Keys(metadata)) {
-		if member == "continued_from" || member == "continued_to" && w.goesOn() {
+		if member == "continued_from" || member == "continued_to" && w.continues() {
 			entry.Set(member, metadata[member])
 		}
 	}

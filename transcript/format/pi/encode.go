@@ -284,13 +284,13 @@ func encodeBlock(c *session.Content) json.RawMessage {
 		return c.Raw
 	default:
 		o.Set("type", "text")
-		o.Set("text", unfit(c))
+		o.Set("text", describeUnfit(c))
 	}
 	return o.JSON()
 }
 
-// unfit describes a block that pi cannot hold, and is "" for one that it can.
-func unfit(c *session.Content) string {
+// describeUnfit describes a block that pi cannot hold, and is "" for one that it can.
+func describeUnfit(c *session.Content) string {
 	source := c.Source()
 	if c.Image == nil && c.Audio == nil && c.File == nil || c.Image != nil && source != nil && source.Type == "base64" {
 		return ""

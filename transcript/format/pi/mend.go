@@ -8,17 +8,17 @@ import (
 	"github.com/coppice-dev/coppice/transcript/internal/residue"
 )
 
-// mend lists the changes to the path that make pi send the model what we would. pi answers a
+// repairs lists the changes to the path that make pi send the model what we would. pi answers a
 // call by itself if its result does not come next, and sends a second result of a call as it
 // is. pi's own sessions are not changed.
-type mend struct {
+type repairs struct {
 	whole map[string]*session.MessageEntry // replies that were kept in pieces, by their first
 	gone  map[string]string                // entries that are not written, and what their children follow
 	after map[string][]session.Entry       // results that never came, by what they follow
 }
 
-func mendFor(s *transcript.Script) *mend {
-	m := &mend{
+func repairsFor(s *transcript.Script) *repairs {
+	m := &repairs{
 		whole: make(map[string]*session.MessageEntry), gone: make(map[string]string), after: make(map[string][]session.Entry),
 	}
 	if s.NativeID != "" {
@@ -30,7 +30,7 @@ func mendFor(s *transcript.Script) *mend {
 }
 
 // join turns each reply into one message.
-func (m *mend) join(path []session.Entry) {
+func (m *repairs) join(path []session.Entry) {
 	var replies transcript.Replies
 	first := -1
 	for i := range path {
@@ -55,7 +55,7 @@ func (m *mend) join(path []session.Entry) {
 
 // interrupted finds the stand-ins for results that never came, and the second results of
 // calls, which a context leaves out.
-func (m *mend) interrupted(s *transcript.Script) {
+func (m *repairs) interrupted(s *transcript.Script) {
 	onPath := make(map[string]int)
 	for i := range s.Path {
 		onPath[s.Path[i].ID] = i
@@ -95,7 +95,7 @@ func (m *mend) interrupted(s *transcript.Script) {
 }
 
 // last returns the last piece of the reply that begins with an entry, or the entry.
-func (m *mend) last(path []session.Entry, at int) string {
+func (m *repairs) last(path []session.Entry, at int) string {
 	for at+1 < len(path) {
 		if _, gone := m.gone[path[at+1].ID]; !gone {
 			break
@@ -106,7 +106,7 @@ func (m *mend) last(path []session.Entry, at int) string {
 }
 
 // orphan leaves out an entry that holds only a result which no call waits for.
-func (m *mend) orphan(e *session.Entry) {
+func (m *repairs) orphan(e *session.Entry) {
 	if e.Message != nil && len(e.Message.Content) == 1 && e.Message.Content[0].ToolResult != nil && e.ParentID != nil {
 		m.gone[e.ID] = *e.ParentID
 	}

@@ -175,11 +175,11 @@ func (r *reader) entry(o jsonl.Object, kind string) error {
 	// The residue is the difference from what the writer would write. Both use native ids.
 	named := rec.Entry
 	named.ID, named.ParentID = rec.ID, parentID(rec.Parent, r.ids)
-	learnTools(r.tools, rec.Entry.Message)
+	noteTools(r.tools, rec.Entry.Message)
 	made := encodeEntry(named, r.tools)
 	rec.Entry.Extra = residue.Keep(rec.Entry.Extra, name, residue.Of(loose.Value(made), withoutIndex(o.Value, named, first)))
 	r.ids = append(r.ids, rec.ID)
-	r.to.Count(kind+" entry", became(rec.Entry), 1)
+	r.to.Count(kind+" entry", outcomeOf(rec.Entry), 1)
 	return r.to.Add(rec)
 }
 
@@ -229,8 +229,8 @@ func (r *reader) firstKept(v loose.Value) string {
 	return ""
 }
 
-// became names what a line became, for the report.
-func became(e session.Entry) string {
+// outcomeOf names what a line became, for the report.
+func outcomeOf(e session.Entry) string {
 	if e.Message != nil {
 		return "message"
 	}

@@ -21,7 +21,7 @@ import (
 )
 
 func write(_ context.Context, s *transcript.Script, env transcript.Env) (*transcript.Output, error) {
-	w := &writer{Draft: draft.Draft{Script: s}, tools: make(map[string]string), moved: make(map[string]string), off: session.RevertedIn(s.Path), mend: mendFor(s)}
+	w := &writer{Draft: draft.Draft{Script: s}, tools: make(map[string]string), moved: make(map[string]string), off: session.RevertedIn(s.Path), mend: repairsFor(s)}
 	id := draft.NativeID(s, name, validID().MatchString)
 	w.Line(w.header(id))
 	for _, e := range s.All {
@@ -47,7 +47,7 @@ type writer struct {
 	tools map[string]string // the names of tools by the ids of their calls
 	moved map[string]string // the parent to use instead of an entry, by its id
 	off   map[string]bool   // compactions that were taken back
-	mend  *mend
+	mend  *repairs
 }
 
 func (w *writer) header(id string) json.RawMessage {
@@ -166,10 +166,10 @@ func mergeMessage(e session.Entry) session.Entry {
 // message writes a message. Each tool result becomes a message of its own; other blocks of
 // the message follow the results as the user's.
 func (w *writer) message(e session.Entry) {
-	learnTools(w.tools, e.Message)
+	noteTools(w.tools, e.Message)
 	if w.Script.NativeID == "" {
 		m := *e.Message
-		if m.Content = w.fitting(e.ID, m.Content); len(m.Content) == 0 && len(e.Message.Content) > 0 {
+		if m.Content = w.supportedBlocks(e.ID, m.Content); len(m.Content) == 0 && len(e.Message.Content) > 0 {
 			w.skip(e)
 			return
 		}
@@ -191,8 +191,8 @@ func (w *writer) message(e session.Entry) {
 	}
 }
 
-// learnTools remembers the names of the tools that a message calls.
-func learnTools(tools map[string]string, m *session.MessageEntry) {
+// noteTools remembers the names of the tools that a message calls.
+func noteTools(tools map[string]string, m *session.MessageEntry) {
 	if m == nil {
 		return
 	}
@@ -233,12 +233,12 @@ func split(e session.Entry) []session.Entry {
 	return parts
 }
 
-// fitting returns the blocks of another program's message that pi can hold. It fails on kinds
-// of blocks that it does not know, and on results of calls that were never made.
-func (w *writer) fitting(id string, content []session.Content) []session.Content {
+// supportedBlocks returns the blocks of another program's message that pi can hold. It fails on
+// kinds of blocks that it does not know, and on results of calls that were never made.
+func (w *writer) supportedBlocks(id string, content []session.Content) []session.Content {
 	var list []session.Content
 	for _, c := range content {
-		switch what := unfit(&c); {
+		switch what := describeUnfit(&c); {
 		case what != "":
 			w.Lose(id, string(c.Type), "pi holds text and images that are in the file; it became "+what)
 		case c.Raw != nil:
@@ -251,7 +251,7 @@ func (w *writer) fitting(id string, content []session.Content) []session.Content
 			}
 			if c.ToolResult.Parts != nil {
 				result := *c.ToolResult
-				result.Parts, c.ToolResult = w.fitting(id, result.Parts), &result
+				result.Parts, c.ToolResult = w.supportedBlocks(id, result.Parts), &result
 			}
 		}
 		list = append(list, c)

@@ -24,7 +24,7 @@ func (c *chat) entry(m loose.Value, began time.Time) session.Entry {
 		e.Timestamp = at
 		return e
 	}
-	entry, err := c.decoder.Message(standard(m))
+	entry, err := c.decoder.Message(withStandardCalls(m))
 	if err != nil || entry.Message == nil {
 		entry = plainMessage(m)
 	}
@@ -48,9 +48,9 @@ func plainMessage(m loose.Value) session.Entry {
 	}}
 }
 
-// standard returns a message with the calls as OpenAI has them: in early versions
+// withStandardCalls returns a message with the calls as OpenAI has them: in early versions
 // a call had its name and its arguments, as an object, beside its id.
-func standard(m loose.Value) []byte {
+func withStandardCalls(m loose.Value) []byte {
 	o := withPictures(m, residue.Object(m.Except("model_name", "created_at")))
 	if calls := m.Get("tool_calls"); calls.IsArray() {
 		var list []json.RawMessage

@@ -77,17 +77,17 @@ func (w *writer) collect() {
 			if firstKept == "" || firstKept == e.ID {
 				w.skip = len(w.messages)
 			}
-			w.stays = w.staying(firstKept)
+			w.stays = w.keptMessages(firstKept)
 		default:
 			w.LoseSummary(e, "there is one summary, of the beginning, and nothing else is left out")
 		}
 	}
 }
 
-// staying returns the messages before the first entry that the compaction in
+// keptMessages returns the messages before the first entry that the compaction in
 // force keeps which are part of the context nevertheless: system messages, and
 // the prompt of a turn that was cut.
-func (w *writer) staying(firstKept string) []*session.Entry {
+func (w *writer) keptMessages(firstKept string) []*session.Entry {
 	before := make(map[string]bool)
 	for i := range w.Script.Path {
 		if e := &w.Script.Path[i]; e.ID == firstKept || e.ID == w.Script.Context.Compaction {

@@ -92,8 +92,8 @@ func (d *DB) leftOf(table string) *limits {
 	return d.left[table]
 }
 
-// take counts a row.
-func (l *limits) take(values []any) error {
+// countRow counts a row.
+func (l *limits) countRow(values []any) error {
 	l.rows--
 	for _, v := range values {
 		switch v := v.(type) {
@@ -125,8 +125,8 @@ func (l limits) watch(ctx context.Context) (context.Context, *watch) {
 	return ctx, w
 }
 
-func (w *watch) pause() { w.timer.Stop() }
-func (w *watch) goOn()  { w.timer.Reset(w.limit) }
+func (w *watch) pause()  { w.timer.Stop() }
+func (w *watch) resume() { w.timer.Reset(w.limit) }
 
 // check inspects a table before it is read: how many rows it has, and how long they claim to
 // be, without reading them. Sorting would collect all of them first.

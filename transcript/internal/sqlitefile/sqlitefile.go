@@ -133,7 +133,7 @@ func (d *DB) open(ctx context.Context, path, mode string) (err error) {
 	defer cancel()
 	if d.conn, err = d.db.Conn(ctx); err == nil {
 		if err = d.limits.apply(d.conn); err == nil {
-			err = d.learn(ctx)
+			err = d.readTables(ctx)
 		}
 		if err != nil {
 			d.conn.Close()
@@ -145,9 +145,9 @@ func (d *DB) open(ctx context.Context, path, mode string) (err error) {
 	return nil
 }
 
-// learn finds the tables and their columns. It skips views, and virtual tables, which have no
+// readTables finds the tables and their columns. It skips views, and virtual tables, which have no
 // page of their own; table_info leaves out computed columns.
-func (d *DB) learn(ctx context.Context) error {
+func (d *DB) readTables(ctx context.Context) error {
 	d.columns, d.checked, d.left = make(map[string][]string), make(map[string]error), make(map[string]*limits)
 	rows, err := d.conn.QueryContext(ctx, `SELECT m.name, c.name FROM sqlite_schema m, pragma_table_info(m.name) c
 		WHERE m.type = 'table' AND m.rootpage > 0 LIMIT ?`, maxColumns+1)
@@ -243,7 +243,7 @@ func (d *DB) Rows(ctx context.Context, table, where, value string, order ...stri
 			if !yield(row, err) || err != nil {
 				return
 			}
-			watch.goOn()
+			watch.resume()
 		}
 		if err := rows.Err(); err != nil {
 			yield(nil, d.damaged(ctx, table, err))
@@ -315,7 +315,7 @@ func object(rows *sql.Rows, left *limits) (loose.Value, error) {
 	if err := rows.Scan(into...); err != nil {
 		return nil, err
 	}
-	if err := left.take(values); err != nil {
+	if err := left.countRow(values); err != nil {
 		return nil, err
 	}
 	text := []byte{'{'}

@@ -24,13 +24,13 @@ const (
 	ranks
 )
 
-// settle decides between candidates that overlap: the lower rank counts, then the one
+// resolveOverlaps decides between candidates that overlap: the lower rank counts, then the one
 // that begins first, then the longer one.
 //
 // It goes through the candidates of each rank once, alongside what was taken from lower
 // ranks, and merges the two. Except for the sorting it is linear, and the input is
 // nearly sorted.
-func settle(text []byte, byRank *[ranks][]candidate) []Finding {
+func resolveOverlaps(text []byte, byRank *[ranks][]candidate) []Finding {
 	var taken []Finding
 	for _, list := range byRank {
 		if len(list) == 0 {

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// look is one look at a text: the text, and what the rules have learned about it.
+// textScan is one pass over a text: the text, and what the rules have learned about it.
 //
 // Text may be hostile, and a text that stalls the scanner stalls the program that
 // records it. So the time must be linear in the length of the text, although a text can
@@ -18,7 +18,7 @@ import (
 //   - The number of bytes examined has a fixed limit of a few dozen.
 //   - The bytes examined are the rest of a run or a value that was examined before. Then run
 //     and tail remember what they saw.
-type look struct {
+type textScan struct {
 	text []byte
 	runs []run // the latest of each alphabet
 	key  keyWalk
@@ -44,8 +44,8 @@ type look struct {
 	work int
 }
 
-func newLook(text []byte, marks *markSet) *look {
-	l := &look{text: text, markSet: marks}
+func newTextScan(text []byte, marks *markSet) *textScan {
+	l := &textScan{text: text, markSet: marks}
 	l.read.after = -1
 	return l
 }
@@ -66,7 +66,7 @@ type run struct {
 // It walks over each run once, because the places that rules ask for move forward with
 // the anchors. They go back by less than the length of an anchor, so once a rule has
 // asked for another run, rules can only ask for the last few places of this one.
-func (l *look) run(of *alphabet, at int) *run {
+func (l *textScan) run(of *alphabet, at int) *run {
 	i := slices.IndexFunc(l.runs, func(r run) bool { return r.of == of })
 	if i < 0 {
 		i = len(l.runs)
@@ -86,7 +86,7 @@ func (l *look) run(of *alphabet, at int) *run {
 }
 
 // bodyTail returns the tail of a run.
-func (l *look) bodyTail(r *run) *tail {
+func (l *textScan) bodyTail(r *run) *tail {
 	if r.tail == nil {
 		r.tail = newTail(l.text, r.start, r.end, &l.work)
 	}
@@ -95,7 +95,7 @@ func (l *look) bodyTail(r *run) *tail {
 
 // plain returns how many bytes after a place are in an alphabet. It remembers nothing,
 // so it is only for runs that no two anchors share.
-func (l *look) plain(of *alphabet, at int) int {
+func (l *textScan) plain(of *alphabet, at int) int {
 	n := of.run(l.text[at:])
 	l.work += n
 	return n
@@ -103,19 +103,19 @@ func (l *look) plain(of *alphabet, at int) int {
 
 // tailOf returns the tail that is a value in quotes. Nested values end at the same
 // quote and share what is known about them.
-func (l *look) tailOf(v span) *tail {
+func (l *textScan) tailOf(v span) *tail {
 	if l.quoted == nil || l.quoted.end != v.end || v.start < l.quoted.start {
 		l.quoted = newTail(l.text, v.start, v.end, &l.work)
 	}
 	return l.quoted
 }
 
-// touchesMark reports whether a place contains a part of a replacement.
-func (l *look) touchesMark(place span) bool { return l.beforeMark(place) < place.end }
+// overlapsMark reports whether a place contains a part of a replacement.
+func (l *textScan) overlapsMark(place span) bool { return l.beforeMark(place) < place.end }
 
 // beforeMark returns where the first replacement begins in a place, or the end of
 // the place.
-func (l *look) beforeMark(place span) int {
+func (l *textScan) beforeMark(place span) int {
 	if !l.marked {
 		l.marks, l.marked = l.markSet.in(l.text), true
 	}
