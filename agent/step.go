@@ -20,9 +20,8 @@ type reply struct {
 // step asks the model once and writes its answer to the log. An answer that breaks off
 // is kept. If asking again may help, it becomes a branch, and the model is asked again.
 func (t *turn) step() (*reply, error) {
-	var relief overflowRecovery
-	searched := false // for what the provider refuses
-	for failures := 0; ; {
+	var tried attempts
+	for {
 		r, err := t.prepare()
 		if err != nil {
 			return nil, err
@@ -34,52 +33,74 @@ func (t *turn) step() (*reply, error) {
 		if cause == nil {
 			return t.accept(r, response)
 		}
-		if t.reportDropped(cause) { // the next request lacks what was refused
-			t.drop(r, response, cause)
-			continue
-		}
-		if errors.Is(cause, provider.ErrOverflow) && !relief.shortened && !t.opts.Compaction.Off {
-			t.drop(r, response, cause)
-			ok, err := t.recoverOverflow(&relief)
-			if !ok && (searched || !t.isRefused(cause)) {
-				return nil, errors.Join(cause, err)
-			}
-			if ok {
-				continue
-			}
-		}
-		if t.isRefused(cause) && !searched {
-			searched = true
-			t.drop(r, response, cause)
-			if err := t.setAside(r, cause); err != nil {
-				return nil, err
-			}
-			continue
-		}
-		failures++
-		wait, again := t.retries().After(cause, failures)
-		if !again && !searched && t.isSuspect(cause) {
-			searched = true
-			if t.setAside(r, cause) == nil {
-				t.drop(r, response, cause)
-				continue
-			}
-		}
-		if !again && !t.fallsBack(cause) || t.ctx.Err() != nil {
-			return nil, t.leave(r, response, cause)
-		}
-		if err := t.branchOff(r, response, cause); err != nil {
-			return nil, err
-		}
-		if again {
-			err = t.pause(failures, wait, response, cause)
-		} else {
-			failures, err = 0, t.fallBack(cause)
+		differs, err := t.changeRequest(&tried, r, response, cause)
+		if err == nil && !differs {
+			err = t.askAgain(&tried, r, response, cause)
 		}
 		if err != nil {
 			return nil, err
 		}
 	}
+}
+
+// attempts records what a step has tried, so that it ends: each change of the request is tried
+// once, and a model is asked again only so often.
+type attempts struct {
+	overflow overflowRecovery
+	searched bool // for what the provider refuses
+	failures int  // of the present model
+}
+
+// changeRequest reacts to a failure that comes back if the same request is sent again: a
+// parameter that the model does not take, a conversation that is too long, or an entry that the
+// provider refuses. It reports whether the next request differs.
+func (t *turn) changeRequest(tried *attempts, r *request, response *provider.Response, cause error) (bool, error) {
+	if t.reportDropped(cause) { // the next request lacks what was refused
+		t.drop(r, response, cause)
+		return true, nil
+	}
+	if errors.Is(cause, provider.ErrOverflow) && !tried.overflow.shortened && !t.opts.Compaction.Off {
+		t.drop(r, response, cause)
+		ok, err := t.recoverOverflow(&tried.overflow)
+		if ok {
+			return true, nil
+		}
+		if tried.searched || !t.isRefused(cause) {
+			return false, errors.Join(cause, err)
+		}
+	}
+	if t.isRefused(cause) && !tried.searched {
+		tried.searched = true
+		t.drop(r, response, cause)
+		err := t.setAside(r, cause)
+		return err == nil, err
+	}
+	return false, nil
+}
+
+// askAgain prepares the next attempt after a failure that may pass: it waits, or continues with
+// another model. If neither helps, it keeps the answer so far and returns why the step failed.
+func (t *turn) askAgain(tried *attempts, r *request, response *provider.Response, cause error) error {
+	tried.failures++
+	wait, again := t.retries().After(cause, tried.failures)
+	if !again && !tried.searched && t.isSuspect(cause) {
+		tried.searched = true
+		if t.setAside(r, cause) == nil {
+			t.drop(r, response, cause)
+			return nil
+		}
+	}
+	if !again && !t.fallsBack(cause) || t.ctx.Err() != nil {
+		return t.leave(r, response, cause)
+	}
+	if err := t.branchOff(r, response, cause); err != nil {
+		return err
+	}
+	if again {
+		return t.pause(tried.failures, wait, response, cause)
+	}
+	tried.failures = 0
+	return t.fallBack(cause)
 }
 
 // reportDropped reports whether a request was refused for a parameter that is left out of all

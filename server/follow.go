@@ -208,30 +208,13 @@ func (f *feed) hasDropped(n uint64) bool {
 	return n < f.next-uint64(len(f.kept))
 }
 
-// read sends entries from the log. Few may read at the same time, and what they have read counts as
-// memory of the caller as long as it is being written: three times, because the line and the entry
-// are in memory, too.
+// read sends entries from the log until it has reached the end: what comes then is in the feed.
 func (f *follower) read(ctx context.Context, last int) error {
-	reading, held := f.feed.of.reading, reservationOf(ctx)
-	enter := func() error {
-		select {
-		case reading <- struct{}{}:
-			return nil
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-	if err := enter(); err != nil {
+	slot := readSlot{of: f.feed.of.reading}
+	if err := slot.enter(ctx); err != nil {
 		return err
 	}
-	within := true
-	leave := func() {
-		if within {
-			<-reading
-		}
-		within = false
-	}
-	defer leave()
+	defer slot.leave()
 	until, ready := context.WithCancel(ctx)
 	defer ready()
 	r := home.FollowRequest{Session: f.feed.what.session, Filled: f.feed.what.filled, Last: last}
@@ -242,37 +225,68 @@ func (f *follower) read(ctx context.Context, last int) error {
 		if until.Err() != nil {
 			return errOver // what comes from now on is in the feed
 		}
-		text, err := f.feed.of.encode(Message{Event: a})
-		if err != nil {
+		if err := f.sendEntry(ctx, &slot, a); err != nil {
 			return err
 		}
-		size := min(3*int64(len(text)), held.of.share)
-		if _, err := held.try(size); err != nil {
-			return err
-		}
-		leave()
-		id := a.Entry.ID
-		if f.isNumbered() {
-			id = f.feed.id(f.next - 1)
-		}
-		err = f.out.pass(id, &arrival{name: "message", text: text})
-		held.release(size)
-		if f.sent++; f.feed.what.session == "" {
-			if f.had == nil {
-				f.had = make(map[string]bool)
-			}
-			f.had[a.Entry.ID] = true
-		}
-		f.last = a.Entry.ID
-		if err == nil {
-			if err = enter(); err == nil {
-				within = true
-			}
-		}
-		return err
+		return slot.enter(ctx)
 	})
 	if until.Err() != nil && ctx.Err() == nil && f.out.failure() == nil {
 		return nil // all was read
 	}
 	return err
+}
+
+// sendEntry sends an entry that was read, and gives up the slot meanwhile: the caller may be
+// slow. The entry counts as memory of the caller as long as it is being written: three times,
+// because the line and the entry are in memory, too.
+func (f *follower) sendEntry(ctx context.Context, slot *readSlot, a home.Arrival) error {
+	text, err := f.feed.of.encode(Message{Event: a})
+	if err != nil {
+		return err
+	}
+	held := reservationOf(ctx)
+	size := min(3*int64(len(text)), held.of.share)
+	if _, err := held.try(size); err != nil {
+		return err
+	}
+	slot.leave()
+	id := a.Entry.ID
+	if f.isNumbered() {
+		id = f.feed.id(f.next - 1)
+	}
+	err = f.out.pass(id, &arrival{name: "message", text: text})
+	held.release(size)
+	if f.sent++; f.feed.what.session == "" {
+		if f.had == nil {
+			f.had = make(map[string]bool)
+		}
+		f.had[a.Entry.ID] = true
+	}
+	f.last = a.Entry.ID
+	return err
+}
+
+// readSlot is a place among the few followers that may read logs at the same time.
+type readSlot struct {
+	of   chan struct{} // has an element for each slot in use
+	held bool
+}
+
+// enter waits for a free slot.
+func (s *readSlot) enter(ctx context.Context) error {
+	select {
+	case s.of <- struct{}{}:
+		s.held = true
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// leave frees the slot, if it is held.
+func (s *readSlot) leave() {
+	if s.held {
+		<-s.of
+	}
+	s.held = false
 }

@@ -154,66 +154,80 @@ func content(blocks []session.Content, parts []json.RawMessage, form, empty stri
 	return wire.List(parts)
 }
 
+// chatAnswer collects the parts of a model's message.
+type chatAnswer struct {
+	content []session.Content
+	members wire.Object // besides the content and the calls
+	calls   []json.RawMessage
+	empty   string // the content, if there is none
+}
+
+// assistant writes a model's message, or returns nil if nothing is left of it.
 func (e *chatEncoder) assistant(o wire.Object, m wire.Message, r *wire.Residue) (wire.Object, error) {
-	var said []session.Content // what goes into the content
-	var rest wire.Object       // the other members
-	var calls []json.RawMessage
-	empty := "null" // the content, if there is none
+	a := chatAnswer{empty: "null"}
 	for i := range m.Content {
-		c := &m.Content[i]
-		own, _ := wire.ResidueOf(c.Extra, wire.Chat)
-		switch {
-		case c.Thinking != nil:
-			if e.thinking(c.Thinking, own.Form, &rest); own.Form == "" {
-				empty = `""` // null without calls is refused
-			}
-		case c.Text != nil && own.Form == formRefusal:
-			rest.SetStr("refusal", c.Text.Content)
-		case c.Audio != nil && own.Form == formAudio && c.Audio.Source != nil:
-			audio := append(own.Fields, session.Field{Name: "data", Value: wire.Quote(c.Audio.Source.Data)})
-			rest.SetObject("audio", audio)
-		case c.ToolUse != nil && own.Form == formFunctionCall && e.verbatim:
-			call, err := e.function(c.ToolUse, &own)
-			if err != nil {
-				return nil, err
-			}
-			rest.SetObject("function_call", call)
-		case c.ToolUse != nil:
-			if own.Form == formFunctionCall { // its result names a call, and this form has no ids
-				own = wire.Residue{Text: own.Text}
-			}
-			call, err := e.call(c.ToolUse, &own)
-			if err != nil {
-				return nil, err
-			}
-			calls = append(calls, call)
-		default:
-			if len(calls) > 0 {
-				e.notes.Add("what was said after a call comes before it")
-			}
-			said = append(said, *c)
+		if err := e.addBlock(&a, &m.Content[i]); err != nil {
+			return nil, err
 		}
 	}
-	parts := e.parts(said, m.Role)
-	if len(m.Content) > 0 && e.isSilent(parts, calls, rest, r) {
+	parts := e.parts(a.content, m.Role)
+	if len(m.Content) > 0 && e.isSilent(parts, a.calls, a.members, r) {
 		return nil, nil
 	}
-	if len(calls) > 0 {
-		empty = "null"
+	if len(a.calls) > 0 {
+		a.empty = "null"
 	}
-	o.Put("content", content(said, parts, r.Form, empty))
+	o.Put("content", content(a.content, parts, r.Form, a.empty))
 	if len(parts) > 0 {
 		r.Forget("content")
 	}
-	o = append(o, rest...)
-	if len(calls) > 0 {
-		o.Put("tool_calls", wire.List(calls))
+	o = append(o, a.members...)
+	if len(a.calls) > 0 {
+		o.Put("tool_calls", wire.List(a.calls))
 	}
 	if !e.verbatim {
 		r.Forget("tool_calls")  // the calls as they were read, broken ones included
 		r.Forget("annotations") // answers have them, requests do not
 	}
 	return o, nil
+}
+
+// addBlock adds a block to a model's message: Chat Completions has a member for each kind, so
+// the order of text and calls is lost.
+func (e *chatEncoder) addBlock(a *chatAnswer, c *session.Content) error {
+	own, _ := wire.ResidueOf(c.Extra, wire.Chat)
+	switch {
+	case c.Thinking != nil:
+		if e.thinking(c.Thinking, own.Form, &a.members); own.Form == "" {
+			a.empty = `""` // null without calls is refused
+		}
+	case c.Text != nil && own.Form == formRefusal:
+		a.members.SetStr("refusal", c.Text.Content)
+	case c.Audio != nil && own.Form == formAudio && c.Audio.Source != nil:
+		audio := append(own.Fields, session.Field{Name: "data", Value: wire.Quote(c.Audio.Source.Data)})
+		a.members.SetObject("audio", audio)
+	case c.ToolUse != nil && own.Form == formFunctionCall && e.verbatim:
+		call, err := e.function(c.ToolUse, &own)
+		if err != nil {
+			return err
+		}
+		a.members.SetObject("function_call", call)
+	case c.ToolUse != nil:
+		if own.Form == formFunctionCall { // its result names a call, and this form has no ids
+			own = wire.Residue{Text: own.Text}
+		}
+		call, err := e.call(c.ToolUse, &own)
+		if err != nil {
+			return err
+		}
+		a.calls = append(a.calls, call)
+	default:
+		if len(a.calls) > 0 {
+			e.notes.Add("what was said after a call comes before it")
+		}
+		a.content = append(a.content, *c)
+	}
+	return nil
 }
 
 // isSilent reports whether nothing is left of a model's message. Thinking alone is refused,

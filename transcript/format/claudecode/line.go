@@ -53,6 +53,7 @@ func str(value []byte) []byte {
 	return text
 }
 
+// member keeps a member whose value is a text; keep keeps the others.
 func (l *line) member(key, value []byte) error {
 	switch string(key) {
 	case "type":
@@ -79,16 +80,29 @@ func (l *line) member(key, value []byte) error {
 		l.branch = str(value)
 	case "version":
 		l.version = str(value)
+	case "summary", "customTitle", "aiTitle", "tag":
+		l.text = str(value)
+	case "leafUuid":
+		l.leaf = str(value)
+	default:
+		l.keep(key, value)
+	}
+	return nil
+}
+
+// keep keeps a flag, an object or a list, if a reader needs it.
+func (l *line) keep(key, value []byte) {
+	switch string(key) {
 	case "isSidechain":
 		l.sidechain, _ = rawjson.Bool(value)
 	case "isMeta":
 		l.meta, _ = rawjson.Bool(value)
 	case "isApiErrorMessage":
 		l.failed, _ = rawjson.Bool(value)
-	case "origin":
-		l.origin = value
 	case "isCompactSummary":
 		l.summary, _ = rawjson.Bool(value)
+	case "origin":
+		l.origin = value
 	case "message":
 		if rawjson.Kind(value) == 'o' {
 			l.message = value
@@ -108,12 +122,7 @@ func (l *line) member(key, value []byte) error {
 		l.forkOf, l.copyOf = str(of.Get("sessionId")), str(of.Get("messageUuid"))
 	case otherIDsMember:
 		l.otherIDs = value
-	case "summary", "customTitle", "aiTitle", "tag":
-		l.text = str(value)
-	case "leafUuid":
-		l.leaf = str(value)
 	}
-	return nil
 }
 
 // otherIDsMember is a member of lines that an export wrote: the ids that calls had,
