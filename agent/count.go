@@ -107,7 +107,7 @@ func costOf(costs []window.Cost) (sum int) {
 
 // countExactly returns the size of a context as the provider counts it, if that is worth a request:
 // more than a sixteenth of it was only counted here. Otherwise, or if the provider does not say,
-// it is the size that is known.
+// it is the known size.
 func (n *counting) countExactly(c *session.Context, tools []provider.Tool, known int) int {
 	last := len(c.Entries) - 1
 	ask := n.counter(c, known)
@@ -166,7 +166,7 @@ func toolTokens(tools []provider.Tool) int {
 	return sum
 }
 
-// fixed returns the size of what stays in a request whatever is compacted: the system
+// fixed returns the size of the part of a request that no compaction removes: the system
 // messages and the tools, for a model.
 func (n *counting) fixed(c *session.Context, info provider.Info, tools []provider.Tool) (system, all int) {
 	for i := range c.Entries {

@@ -69,7 +69,7 @@ func (d *draft) end() {
 	}
 }
 
-// save writes down what has arrived since the last time. It looks for secrets in the
+// save writes down the text that arrived since the last save. It looks for secrets in the
 // whole paragraph, because a secret may arrive in pieces.
 func (k *Keeper) save(d *draft) {
 	d.last = time.Now()

@@ -10,7 +10,7 @@ import (
 // EventType says what an Event is about.
 type EventType string
 
-// The types of events, and which fields they have besides those of every event.
+// The types of events, and the fields that each has besides the common ones.
 const (
 	TurnStart EventType = "turn_start" // a turn begins, or continues
 	TurnEnd   EventType = "turn_end"   // Outcome, and Err if it failed

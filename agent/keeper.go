@@ -28,11 +28,11 @@ import (
 //     Agent.Steer. If the window is nearly full, it first replaces the beginning by a
 //     summary.
 //   - Draft takes what arrives of the answer, so that a crash loses little of it.
-//   - Answer takes the whole answer and returns the calls to run; Failed takes what there is
-//     of an answer that broke off.
+//   - Answer takes the whole answer and returns the calls to run; Failed takes the part
+//     of an answer that arrived before it broke off.
 //   - ToolStart comes before each call runs, and ToolEnd takes its result.
 //
-// When a method returns without an error, what it was given is durable. The methods may be
+// When a method returns without an error, everything it was passed is durable. The methods may be
 // called concurrently, as tools that run side by side do.
 type Keeper struct {
 	log   *session.Session // the whole conversation
@@ -85,7 +85,7 @@ type KeeperOptions struct {
 	System string
 	// Tools are offered to the model. The log records them, and they count in the window.
 	Tools []provider.Tool
-	// Thinking and MaxTokens are those of the requests.
+	// Thinking and MaxTokens go into each request.
 	Thinking  string
 	MaxTokens int
 	// Repeatable reports whether running a call twice does no more than running it once.
@@ -366,7 +366,7 @@ func (k *Keeper) handOut(pending []Pending) ([]Pending, error) {
 	return calls, k.answer(refused...)
 }
 
-// Failed keeps what has arrived of an answer that broke off, or nil, and what ended it. If
+// Failed keeps the part of an answer that arrived before it broke off, or nil, and the cause. If
 // the model is asked again, that is a branch of its own.
 func (k *Keeper) Failed(m *session.MessageEntry, cause error, again bool) error {
 	if cause == nil {

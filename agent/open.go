@@ -82,7 +82,7 @@ func (k *Keeper) checkFits(content []session.Content) error {
 		"send it in parts, let the model read it from a file with tools, or set the window if the model's is larger", tokens, window)
 }
 
-// errGivenUp says that a call which waited for a decision was given up.
+// errGivenUp is the result of a call that waited for a decision and was given up.
 type errGivenUp struct{ call Call }
 
 func (e *errGivenUp) Error() string {

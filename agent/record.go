@@ -85,7 +85,7 @@ func (k *Keeper) announce() error {
 	return err
 }
 
-// newRecord returns what is known about the request that was announced.
+// newRecord returns the facts about the announced request.
 func (k *Keeper) newRecord() *Record {
 	info := k.opts.Model
 	r := &Record{Asked: k.asked, Provider: info.Provider, Model: info.Model, API: info.API, Tools: k.recorded.tools}
@@ -249,7 +249,7 @@ func parentOf(e *session.Entry) string {
 // record.
 func ReadRecord(e *session.Entry) (r Record, ok bool) { return readAs(e, session.CustomRequest) }
 
-// readAs reads what a custom entry of some type says about a request.
+// readAs reads the record of a request from a custom entry of some type.
 func readAs(e *session.Entry, customType string) (r Record, ok bool) {
 	if e.Custom == nil || e.Custom.CustomType != customType {
 		return r, false

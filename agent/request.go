@@ -12,7 +12,7 @@ import (
 
 // This file records what becomes of a request: an answer, a part of one, or nothing.
 
-// request is a request with what the log will say about it.
+// request is a request and the facts that the log will record about it.
 type request struct {
 	provider.Request
 	leaf  string // where the context ends
@@ -58,7 +58,7 @@ func (k *Keeper) next() (*request, error) {
 	return &request{leaf: k.s.LeafID(), c: c, begun: time.Now()}, nil
 }
 
-// keep writes a whole answer to the log, together with what was asked. The same write records
+// keep writes a whole answer to the log, together with its request. The same write records
 // as running the calls that start picks from the beginning of the answer. It returns no
 // answer if the model had nothing to add.
 func (k *Keeper) keep(r *request, answered *session.MessageEntry, start func([]Pending) []Pending) (*session.Entry, []Pending, error) {

@@ -19,7 +19,7 @@ const grace = 2 * time.Second
 // errTimeout ends a call that took too long.
 var errTimeout = errors.New("the call took too long")
 
-// runCall runs one call and returns its result, whatever happens. An error is that of a hook.
+// runCall runs one call and returns its result, whatever happens. An error comes from a hook.
 func (t *turn) runCall(p *Pending) (Result, error) {
 	tool := t.tools[p.Name]
 	timeout := tool.Timeout

@@ -24,7 +24,7 @@ const (
 	maxSetAside = 4
 )
 
-// isRefused reports whether a provider refused a request, perhaps for what is in the log. The
+// isRefused reports whether a provider refused a request, perhaps because of an entry. The
 // status does not say: providers and gateways use 400, 404, 413, 415, 422 and more for that.
 func (t *turn) isRefused(cause error) bool {
 	var known *provider.Error
@@ -37,7 +37,7 @@ func (t *turn) isRefused(cause error) bool {
 	return errors.Is(known.Kind, session.ErrInvalid) || known.Status == http.StatusRequestEntityTooLarge
 }
 
-// isSuspect reports whether a failure may come from what is in the log although it says something
+// isSuspect reports whether an entry may have caused a failure although the failure says something
 // else: a server that breaks over a request, or a gateway that filters them. The key has worked in
 // this turn.
 func (t *turn) isSuspect(cause error) bool {
@@ -48,7 +48,7 @@ func (t *turn) isSuspect(cause error) bool {
 	return known.Status == http.StatusInternalServerError || known.Status == http.StatusForbidden && t.out.Steps > 1
 }
 
-// errSetAside says what the model no longer sees.
+// errSetAside lists the content that the model no longer sees.
 type errSetAside struct {
 	entries []string
 	prompt  bool // what the user said last is among them

@@ -21,7 +21,7 @@ import (
 // log may come from a stranger: it was imported, or copied from another store. What is in it is
 // history then, whatever it claims. So such entries count only if an agent of the same store
 // wrote them, in the same conversation, and they are signed with a key that only the store has.
-// A mark in the header of what was imported would not do: a copy has the header of its original,
+// A mark in the header of an imported session would not do: a copy has the header of its original,
 // and after an import the conversation goes on here. An import leaves the signatures out, so that
 // what was signed here once cannot come back as something that still waits (see
 // session.Entry.Unsigned).

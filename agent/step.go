@@ -236,7 +236,7 @@ func (t *turn) ask(r *request) (*provider.Response, error) {
 	return response, err
 }
 
-// accept keeps a whole answer, together with what was asked and which calls start right away.
+// accept keeps a whole answer, together with its request and the calls that start right away.
 func (t *turn) accept(r *request, response *provider.Response) (*reply, error) {
 	start := t.startable
 	if t.opts.Hooks.AfterModel != nil { // the hook may end the turn before the calls run
@@ -255,7 +255,7 @@ func (t *turn) accept(r *request, response *provider.Response) (*reply, error) {
 	return &reply{calls: calls, stop: response.Message.StopReason, empty: answer == nil}, nil
 }
 
-// leave keeps what has arrived of an answer, and returns why it broke off.
+// leave keeps the part of an answer that arrived, and returns why it broke off.
 func (t *turn) leave(r *request, response *provider.Response, cause error) error {
 	kept, err := t.keepPartial(r, response, cause)
 	if kept != nil {

@@ -84,7 +84,7 @@ func answer[T any](ctx context.Context, a *Agent, begin func(*turn) ([]Pending, 
 	return *new(T), out, err
 }
 
-// resultOf returns what the model was told about a call, or "" if that cannot be read.
+// resultOf returns the result of a call as the model read it, or "" if it cannot be read.
 func (t *turn) resultOf(p *Pending) string {
 	for e, err := range t.s.Path("") {
 		if err != nil || e.ID == p.Entry {

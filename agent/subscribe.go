@@ -234,7 +234,7 @@ func (s *Subscription) Next(ctx context.Context) (e Event, ok bool) {
 		}
 		if len(s.queue) > 0 {
 			next := s.queue[0]
-			s.queue[0] = waiting{} // so that what was read can be freed
+			s.queue[0] = waiting{} // so that the event can be freed
 			if s.queue = s.queue[1:]; len(s.queue) > 0 {
 				s.signal() // for another reader
 			} else {

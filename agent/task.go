@@ -93,7 +93,7 @@ func (o *TaskOptions) run(ctx context.Context, call Call, in taskInput) (Result,
 func (o *TaskOptions) options(t *turn, description string) Options {
 	c := t.opts
 	c.parent, c.Wait = t, true
-	c.Budget = Budget{Price: t.opts.Budget.Price} // those of the turn hold
+	c.Budget = Budget{Price: t.opts.Budget.Price} // the turn's own limits hold
 	c.System, c.MaxSteps = cmp.Or(o.System, c.System), cmp.Or(o.MaxSteps, c.MaxSteps)
 	if o.Model != nil {
 		c.Model, c.Fallback, c.Fields, c.Thinking = o.Model, nil, nil, ""

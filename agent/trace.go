@@ -8,7 +8,7 @@ import (
 )
 
 // Tracer gets a span for every turn, request and call. They are named by OpenTelemetry's
-// conventions for generative AI, and carry names, counts and ids, never what was said. Package
+// conventions for generative AI, and carry names, counts and ids, never text. Package
 // agent/tracing makes a Tracer of an OpenTelemetry tracer provider.
 type Tracer interface {
 	// Start begins a span below the one in ctx, and returns a context that has it. The

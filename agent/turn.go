@@ -208,7 +208,8 @@ func (t *turn) useOptions() {
 // maxCounting is how long a provider may take to count a request.
 const maxCounting = 10 * time.Second
 
-// counter returns what has the provider count a conversation, or nil if its model does not count.
+// counter returns the function by which the provider counts a conversation, or nil if its model
+// does not count.
 func (t *turn) counter() func(*session.Context) (int, error) {
 	model, ok := t.opts.Model.(provider.TokenCounter)
 	if !ok {

@@ -18,11 +18,11 @@ import (
 	"github.com/coppice-dev/coppice/provider"
 )
 
-// NewTool returns a tool whose arguments are a struct. Its schema follows from the fields:
-// "json" tags name them, a field with omitempty may be left out, and a "jsonschema" tag
-// describes one. run gets only arguments that fit the schema; for others, the model gets an
-// error that says what is wrong. The caller sets the other fields of the tool. A type that JSON cannot
-// describe is an error.
+// NewTool returns a tool whose arguments are a struct. Its schema follows from the fields: "json"
+// tags name them, a field with omitempty may be left out, and a "jsonschema" tag describes one.
+// run gets only arguments that fit the schema; for others, the model gets an error that says what
+// is wrong. The caller sets the other fields of the tool. A type that JSON cannot describe is an
+// error.
 func NewTool[In any](name, description string, run func(ctx context.Context, call Call, in In) (Result, error)) (Tool, error) {
 	s, err := schemaOf(reflect.TypeFor[In]())
 	if err != nil {
@@ -70,7 +70,7 @@ func Arguments[In any](input json.RawMessage) (In, error) {
 	return in, nil
 }
 
-// schema is what is known about the arguments of a tool.
+// schema describes the arguments of a tool.
 type schema struct {
 	raw      json.RawMessage
 	resolved *jsonschema.Resolved

@@ -91,7 +91,7 @@ func sentBy(s *session.Session, r *Record) (sent *session.Context, lost bool, _ 
 	return sent, false, err
 }
 
-// reuseOf returns what is known about a request by itself.
+// reuseOf returns the facts about a request by itself.
 func reuseOf(s *session.Session, r *Record, now *session.Context, models func(*Record) provider.Model) (*Reuse, error) {
 	reuse := &Reuse{Record: *r, ID: r.ID, Time: r.Time}
 	if r.Response != "" {

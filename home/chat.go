@@ -79,7 +79,7 @@ type Chat struct {
 	// shown has the context files that were read, and whether they were still there the last
 	// time.
 	shown           map[string]bool
-	reportedMissing []MissingContent // what the user knows that the model is not sent
+	reportedMissing []MissingContent // missing content that the user was told about
 }
 
 // Chat begins or continues a conversation with a model, which also gets the program's own tools.
@@ -276,7 +276,7 @@ func (m *modelCounter) CountText(text string) int { return (*m.now.Load()).Count
 // closes it.
 func (c *Chat) Conversation() *Conversation { return c.c }
 
-// Request returns what the chat was begun with, as it is now.
+// Request returns the request that began the chat, with later changes.
 func (c *Chat) Request() ChatRequest { return c.r }
 
 // Waited reports whether a server took long to start: see ServerStarting.

@@ -82,7 +82,7 @@ func (h *Home) reportRetries(ctx context.Context, info provider.Info) func(provi
 	}
 }
 
-// result returns what the model wrote.
+// result returns the text that the model wrote.
 func (a *author) result(made *summary.Summary) *AutoResult {
 	info := a.model.Info()
 	result := &AutoResult{
@@ -124,9 +124,9 @@ func unwritten(op, name string, err error) error {
 	return e
 }
 
-// write appends what a model wrote. Others may have written in the meantime. Their additions
-// do not matter, because they come after what the text is about; but what they redacted must
-// not come back.
+// write appends the text that a model wrote. Others may have written in the meantime. Their
+// additions do not matter, because they come after what the text is about; but what they redacted
+// must not come back.
 func (a *author) write(ctx context.Context, s *session.Session, do func() (string, error)) (string, error) {
 	a.home.beforeWriting(ctx)
 	return remark(s, do)

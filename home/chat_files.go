@@ -10,7 +10,7 @@ import (
 	"github.com/coppice-dev/coppice/session/files"
 )
 
-// AddFiles adds files to what the model should know. They are read once now, to catch
+// AddFiles adds context files. They are read once now, to catch
 // mistakes, and loaded with the next message.
 func (c *Chat) AddFiles(names ...string) error {
 	for _, name := range names {
@@ -24,8 +24,8 @@ func (c *Chat) AddFiles(names ...string) error {
 	return nil
 }
 
-// RemoveFiles removes files from what the model should know: they are no longer loaded, and
-// the model is no longer sent what the conversation has of them.
+// RemoveFiles removes context files: they are no longer loaded, and
+// the model is no longer sent their content.
 func (c *Chat) RemoveFiles(names ...string) error {
 	for _, name := range names {
 		path, err := filepath.Abs(name)

@@ -117,7 +117,7 @@ type server struct {
 	shown string // in errors: its command line may have a key in it
 }
 
-// slowStart is how long a server may take to start before the person is told what they wait for.
+// slowStart is how long a server may take to start before the person reads what they wait for.
 const slowStart = time.Second
 
 // connect starts the server.

@@ -12,7 +12,7 @@ import (
 
 // Say adds what a person says, after the files that it mentions, and lets the model answer. The
 // session is created if there is none yet, and context files are loaded that are new or have
-// changed. An error means that nothing was said. The caller has to listen to the turn:
+// changed. An error means that no message was written. The caller has to listen to the turn:
 // with AskListeners, a question waits for ever if no one does.
 func (c *Chat) Say(ctx context.Context, content []session.Content, mentioned ...string) (*Turn, error) {
 	return c.begin(ctx, "prompt", mentioned, func(ctx context.Context, a *agent.Agent) (*agent.Outcome, error) {
@@ -87,7 +87,8 @@ func (c *Chat) start(ctx context.Context, mentioned ...string) error {
 	return c.reportMissing(ctx)
 }
 
-// reportMissing says what the model is not going to be sent because it cannot be read, once.
+// reportMissing lists, once each, the content that the model will not be sent because it cannot
+// be read.
 func (c *Chat) reportMissing(ctx context.Context) error {
 	now, err := c.c.Context(session.ContextOptions{Shared: true})
 	if err != nil {

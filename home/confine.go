@@ -31,5 +31,5 @@ func absolutePaths(ctx context.Context, dir, file string) (wholeDir, wholeFile s
 // errForbidden means that a confined caller asked for more.
 var errForbidden = errors.New("this caller may not act on the machine with the home")
 
-// confined is the error of a field with which a confined caller asks for more.
+// confined is the error of a field that a confined caller must not set.
 func confined(field string) error { return wrong(field, "{"+field+"}: %w", errForbidden) }

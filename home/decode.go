@@ -61,7 +61,7 @@ func jsonField(path string) string {
 	return strings.Join(slices.DeleteFunc(strings.Split(path, "."), func(name string) bool { return name == "" || name[0] >= 'A' && name[0] <= 'Z' }), ".")
 }
 
-// jsonKind says what a value of a type is in JSON.
+// jsonKind returns the kind of JSON value that a type has.
 func jsonKind(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.Pointer:

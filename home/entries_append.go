@@ -132,7 +132,7 @@ func (r *AppendRequest) digest() string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// appended returns what an earlier request wrote into a conversation, or nil.
+// appended returns the result of an earlier request that wrote to a conversation, or nil.
 func (h *Home) appended(ctx context.Context, c *Conversation, id, digest string) (*AppendResult, error) {
 	name := c.Handle
 	has, err := c.Has(id)
@@ -165,7 +165,7 @@ func (h *Home) appended(ctx context.Context, c *Conversation, id, digest string)
 	return &AppendResult{Session: name, Entry: id, Already: true}, nil
 }
 
-// appendedSince is appended for what was written since the conversation was opened.
+// appendedSince is appended for the entries written since the conversation was opened.
 func (h *Home) appendedSince(ctx context.Context, c *Conversation, id, digest string) (*AppendResult, error) {
 	if _, err := c.Refresh(); err != nil {
 		return nil, err
@@ -356,7 +356,7 @@ func (h *Home) append(ctx context.Context, c *Conversation, e session.Entry, r A
 	return id, err
 }
 
-// expectEmpty returns a conflict if something was said in a conversation. Its name, tags and
+// expectEmpty returns a conflict if a conversation has messages. Its name, tags and
 // labels do not count.
 func expectEmpty(c *Conversation, leaf string) error {
 	end, err := conversationEnd(c.Session, leaf)

@@ -148,7 +148,7 @@ func pathIn(s *session.Session, id string) (*session.Shape, []int32, error) {
 	return shape, path, err
 }
 
-// readOnly reads what only one path has, but for what both sessions say.
+// readOnly reads the entries that only one path has, except remarks on which both sessions agree.
 func readOnly(c *Conversation, only []string, said func(session.Entry) bool) ([]session.Entry, error) {
 	shape, err := c.Shape()
 	if err != nil {

@@ -19,7 +19,7 @@ type CompareSide struct {
 	Tools   []Count    `json:"tools"`  // the tools that were called, the most used first
 	Errors  int        `json:"errors"` // calls and turns that failed
 	Files   []CardFile `json:"files"`  // that were changed, the latest first
-	// Tokens and CostMicroUSD are what the responses cost, as far as the log says.
+	// Tokens and CostMicroUSD are the recorded costs of the responses.
 	Tokens       int `json:"tokens"`
 	CostMicroUSD int `json:"cost_micro_usd"`
 	// Answer is the beginning of what the model said last, and AnswerEntry the entry with all of
@@ -32,15 +32,15 @@ type CompareSide struct {
 type CompareStep struct {
 	A    *PathStep `json:"a,omitempty"`
 	B    *PathStep `json:"b,omitempty"`
-	Same bool      `json:"same"` // both did the same; what came of it may differ
+	Same bool      `json:"same"` // both did the same; the outcome may differ
 }
 
-// PathStep is something that was said or done.
+// PathStep is a message or a call.
 type PathStep struct {
 	Entry   string `json:"entry"`
 	Kind    string `json:"kind"` // prompt, answer or call, or a word for what else it is
 	Gist    string `json:"gist"`
-	Outcome string `json:"outcome,omitempty"` // of a call: what came of it, in a few words; "" if nothing did
+	Outcome string `json:"outcome,omitempty"` // of a call: its outcome in a few words; "" without a result
 	Failed  bool   `json:"failed"`
 }
 
@@ -83,7 +83,7 @@ func sideOf(entries []session.Entry) *CompareSide {
 	return side
 }
 
-// stepsOf returns what was said and done in some entries.
+// stepsOf returns the messages and calls of some entries as steps.
 func stepsOf(entries []session.Entry) (steps []PathStep) {
 	var pairs session.Pairs
 	for i := range entries {
@@ -108,7 +108,7 @@ func stepsOf(entries []session.Entry) (steps []PathStep) {
 // is reports whether an entry is of a kind that can be sought.
 func is(kind string, e *session.Entry) bool { return (&sought{kind: kind}).isKind(e) }
 
-// stepKind returns what an entry is as a step, apart from its calls; "" if it is none.
+// stepKind returns the kind of step that an entry is, apart from its calls; "" if it is none.
 func stepKind(e *session.Entry) string {
 	switch {
 	case e.Message == nil:
@@ -126,7 +126,7 @@ func stepKind(e *session.Entry) string {
 	return ""
 }
 
-// entryText returns what an entry says, without its calls.
+// entryText returns the text of an entry, without its calls.
 func entryText(e *session.Entry) string {
 	if e.Message == nil {
 		return render.Gist(e, maxRowGist)

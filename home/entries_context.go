@@ -19,7 +19,7 @@ type ContextRequest struct {
 	// Leaf is the entry at which the path ends, as a person names it. Default: the
 	// leaf.
 	Leaf string `json:"leaf,omitempty"`
-	// Window asks which part of that fits a window. Default: all of it.
+	// Window asks for the part of the context that fits a window. Default: all of it.
 	Window *WindowRequest `json:"window,omitempty"`
 	// Brief asks for a line about each entry instead of the entries.
 	Brief bool `json:"brief,omitempty"`

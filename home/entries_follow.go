@@ -240,7 +240,7 @@ func (f *follower) endOf(ctx context.Context, name string) (store.Pos, error) {
 	return end, errors.Join(err, log.Close())
 }
 
-// sendNew passes on what is new in a session, and returns how far it was read.
+// sendNew passes on the new entries of a session, and returns how far it was read.
 func (f *follower) sendNew(ctx context.Context, name string, from store.Pos) (store.Pos, error) {
 	end, err := f.sendFrom(ctx, name, from)
 	switch {

@@ -94,7 +94,7 @@ func (e *Entries) images(ctx context.Context, r ImagesRequest) (*ImagesResult, e
 const (
 	// imageHits is how many hits are followed to images.
 	imageHits = 500
-	// imageReach is how many entries may be between an image and what was said about it: a
+	// imageReach is how many entries may be between an image and the words about it: a
 	// call, its result, and what the model says about it.
 	imageReach = 3
 )

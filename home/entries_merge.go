@@ -168,7 +168,7 @@ func (b *mergedBranch) merge(ctx context.Context, c, other *Conversation, r Merg
 	return result, err
 }
 
-// follow walks along the other session's path and works out what is already here. The
+// follow walks along the other session's path and finds the messages that are already here. The
 // branch begins at the last message that both have. If only an earlier session of the
 // conversation has that message, it begins at a root.
 func (b *mergedBranch) follow(path []session.Entry) error {
@@ -249,7 +249,7 @@ func sameMessage(a, b *session.MessageEntry) bool {
 	return errX == nil && errY == nil && slices.Equal(x, y)
 }
 
-// write appends what is missing and the merge in one write: a reader, and a crash, see
+// write appends the missing messages and the merge in one write: a reader, and a crash, see
 // all of it or nothing.
 func (b *mergedBranch) write(tx *session.Tx, c *Conversation, picks []string, r MergeRequest) (*MergeResult, error) {
 	leaf := tx.Leaf()

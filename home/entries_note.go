@@ -40,8 +40,8 @@ func (e *Entries) note(ctx context.Context, r NoteRequest) (*AppendResult, error
 	return result, err
 }
 
-// appendEntry appends an entry of ours. It also reports whether the session was open before and has
-// changed so much that nothing was tried.
+// appendEntry appends an entry that the home itself writes. It also reports whether the session
+// was open before and has changed so much that nothing was tried.
 func (e *Entries) appendEntry(ctx context.Context, r AppendRequest, entry session.Entry) (_ *AppendResult, again bool, _ error) {
 	e.home.beforeWriting(ctx)
 	c, err := e.home.openToAppend(ctx, r, &entry)

@@ -16,7 +16,7 @@ type PathRequest struct {
 	Session string `json:"session"`        // as a person names it: see Resolve
 	Link    bool   `json:"link,omitempty"` // only the session that is named
 	Leaf    string `json:"leaf,omitempty"` // the end of the path, as a person names it; "" means the leaf
-	// At is an entry to read together with what is around it on its branch, as a person
+	// At is an entry to read together with its neighbours on the branch, as a person
 	// names it.
 	At   string `json:"at,omitempty"`
 	All  bool   `json:"all,omitempty"`  // every entry, in the order of the log

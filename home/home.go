@@ -172,7 +172,7 @@ func (h *Home) Store() store.Store { return h.store }
 // Settings returns the settings of the home.
 func (h *Home) Settings() *Settings { return h.settings }
 
-// guarded is what was redacted in a home and must not come back.
+// guarded holds the digests of redacted secrets, which must not come back.
 type guarded struct {
 	guard *clean.Guard
 	// err is why that could not be loaded. Reading continues without it; writing must not,
@@ -195,7 +195,7 @@ func (h *Home) sessionOptions(ctx context.Context) *session.Options {
 }
 
 // cleanCopy is the home's session.Options.CleanCopy. A session that was copied into the
-// directory by hand may contain what was redacted here.
+// directory by hand may contain redacted secrets.
 func (h *Home) cleanCopy(line []byte) ([]byte, error) {
 	g := h.guarded.Load()
 	return g.guard.JSON(line), g.err

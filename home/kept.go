@@ -33,7 +33,7 @@ type keptOpen struct {
 	name   string
 	size   atomic.Int64
 	broken atomic.Bool
-	ctx    context.Context // of the update that runs, of which there is one at a time
+	ctx    context.Context // of the update that runs; there is one at a time
 }
 
 // keeper keeps sessions open for a home.
@@ -139,7 +139,7 @@ func (k *keptOpen) release(kr *keeper) {
 	kr.pool.Release(k.name, k)
 }
 
-// sweepLater closes what is not in use, in a while.
+// sweepLater closes unused sessions after a while.
 func (kr *keeper) sweepLater() {
 	kr.mu.Lock()
 	defer kr.mu.Unlock()
@@ -159,14 +159,14 @@ func (kr *keeper) sweepLater() {
 	}
 }
 
-// closeIdle closes what is not in use. It must be called before sessions are removed, moved or
-// rewritten: some systems do not do that to open files, and on others they take up room.
+// closeIdle closes sessions that are not in use. It must be called before sessions are removed,
+// moved or rewritten: some systems do not do that to open files, and on others they take up room.
 func (kr *keeper) closeIdle() {
 	kr.pool.Shrink(0)
 	kr.views.Shrink(0)
 }
 
-// closeViewsLater closes what people look at when they have not looked for a while.
+// closeViewsLater closes views that nobody has looked at for a while.
 func (kr *keeper) closeViewsLater() {
 	kr.mu.Lock()
 	defer kr.mu.Unlock()

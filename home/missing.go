@@ -59,7 +59,7 @@ func missingOfAll(ctx context.Context, s *session.Session) ([]MissingContent, er
 	return missing, nil
 }
 
-// losses collects what could not be read of the entries that an operation returned. It is safe
+// losses collects the unreadable content of the entries that an operation returned. It is safe
 // for concurrent use.
 type losses struct {
 	mu   sync.Mutex
@@ -87,7 +87,7 @@ func (l *losses) note(entry string, blob store.Ref, err error) {
 	}
 }
 
-// look notes what an entry lacks that was read.
+// look notes the missing content of an entry that was read.
 func (l *losses) look(e *session.Entry) {
 	if e.Type == session.TypeGap {
 		l.note(e.ID, "", nil)
@@ -103,7 +103,7 @@ func (l *losses) all() []session.Problem {
 	return slices.Clone(l.lost)
 }
 
-// missing returns what cannot be read of the conversation: the damage to its log if all of it
+// missing returns the unreadable content of the conversation: the damage to its log if all of it
 // was wanted, and what the entries lack that were read.
 func (c *Conversation) missing(all bool) (missing []session.Problem, err error) {
 	if all {

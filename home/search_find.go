@@ -88,7 +88,7 @@ type FindResult struct {
 	NotFilters []string `json:"not_filters,omitempty"`
 }
 
-// Find searches everything that was said, thought, called and returned.
+// Find searches all messages, thoughts, calls and results.
 func (s *Search) Find(ctx context.Context, r FindRequest) (*FindResult, error) {
 	return call(ctx, s.home, "search.find", r, s.find)
 }

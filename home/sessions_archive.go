@@ -14,8 +14,7 @@ import (
 type ArchiveRequest struct {
 	Session string `json:"session,omitempty"` // as a person names it: see Resolve
 	Link    bool   `json:"link,omitempty"`    // only the session that is named
-	// OlderThan, without a Session, selects every conversation in which nothing was said
-	// for that long.
+	// OlderThan, without a Session, selects every conversation whose last message is older.
 	OlderThan Age `json:"older_than,omitempty"`
 }
 
@@ -98,7 +97,7 @@ func (h *Home) archiveAll(ctx context.Context, archiver store.Archiver, names []
 	return nil
 }
 
-// inactive returns the plain sessions of conversations in which nothing was said for a
+// inactive returns the plain sessions of conversations that were idle for a
 // while. The time of the file does not matter, because tags, pins and imports write to
 // files too.
 func (h *Home) inactive(ctx context.Context, olderThan time.Duration, stats map[string]store.Stat, result *ArchiveResult) ([]string, error) {

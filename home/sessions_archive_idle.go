@@ -13,8 +13,8 @@ import (
 const (
 	// idleEvery is how often KeepUp looks for sessions that have become idle.
 	idleEvery = 24 * time.Hour
-	// quietFor is how long nobody has written to a session that is archived on the side, not even an
-	// import or a tag: whoever does so will soon do it again, and that would unpack it.
+	// quietFor is how long nobody has written to a session that is archived on the side, not even
+	// an import or a tag: whoever does so will soon do it again, and that would unpack it.
 	quietFor = 24 * time.Hour
 )
 
@@ -45,7 +45,7 @@ func (h *Home) archiveAfter() time.Duration {
 	return after
 }
 
-// archiveIdle compresses conversations in which nothing was said for as long as the settings say,
+// archiveIdle compresses conversations that were idle for as long as the settings say,
 // unless somebody has them open, follows them, works on them or has just written to them. What it
 // did, and what failed, is in a notice: it happens beside something else.
 func (h *Home) archiveIdle(ctx context.Context) {
@@ -71,7 +71,7 @@ func (h *Home) archiveIdle(ctx context.Context) {
 	}
 }
 
-// anyQuiet reports whether there may be something to do. Finding out when something was said takes
+// anyQuiet reports whether any session may be idle. Finding the time of the last message takes
 // much longer.
 func anyQuiet(stats map[string]store.Stat) bool {
 	for _, stat := range stats {

@@ -118,7 +118,7 @@ func (s *Sessions) card(ctx context.Context, r SessionRequest) (*Card, error) {
 	return card, errors.Join(err, c.Close())
 }
 
-// read fills in what the index does not know.
+// read fills in the fields that the index does not have.
 func (card *Card) read(ctx context.Context, h *Home, c *Conversation) error {
 	end, err := card.readEnd(c.Session)
 	if err != nil {
@@ -192,7 +192,7 @@ func lengthOf(c *session.Content) int {
 	return 0
 }
 
-// addEnd fills in what the last entries say.
+// addEnd fills in the fields that come from the last entries.
 func (card *Card) addEnd(end []session.Entry) {
 	var pairs session.Pairs
 	for i := range end {
@@ -262,7 +262,7 @@ func clipped(text string, limit int) string {
 	return text[:limit] + "…"
 }
 
-// addStep tells about a call.
+// addStep fills in the latest call.
 func (card *Card) addStep(refs []session.Ref, at int, end []session.Entry) {
 	use, entry := useOf(refs[at], end), end[refs[at].Entry].ID
 	if use == nil {
@@ -296,7 +296,7 @@ func (card *Card) addStep(refs []session.Ref, at int, end []session.Entry) {
 	}
 }
 
-// firstAsked returns what the user asked first, as far as the first lines of the log say.
+// firstAsked returns the user's first prompt, if it is among the first lines of the log.
 func firstAsked(ctx context.Context, st store.Store, c *Conversation) (string, error) {
 	name := c.Handle
 	if len(c.Chain.Links) > 0 {

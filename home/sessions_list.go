@@ -93,7 +93,7 @@ type ListRequest struct {
 	// Filters. The zero value of each lets everything pass.
 
 	Filter   string    `json:"filter,omitempty"`   // filters in the form of a search: agent:codex since:7d
-	Nonempty bool      `json:"nonempty,omitempty"` // only those in which something was said
+	Nonempty bool      `json:"nonempty,omitempty"` // only those with messages
 	Tags     []string  `json:"tags,omitempty"`     // only those that have all of these
 	CWD      string    `json:"cwd,omitempty"`      // only those about this directory or one below it
 	Agent    string    `json:"agent,omitempty"`    // only those that were held in this program
@@ -104,8 +104,8 @@ type ListRequest struct {
 	Relation string    `json:"relation,omitempty"` // only those that have this relation to their parent
 	Pinned   *bool     `json:"pinned,omitempty"`   // only those that are pinned, or only those that are not
 	Archived *bool     `json:"archived,omitempty"` // only those that are archived, or only those that are not
-	Since    time.Time `json:"since,omitzero"`     // only those in which something was said at or after this time
-	Until    time.Time `json:"until,omitzero"`     // only those in which nothing was said since this time
+	Since    time.Time `json:"since,omitzero"`     // only those with a message at or after this time
+	Until    time.Time `json:"until,omitzero"`     // only those without messages since this time
 }
 
 // Narrow adds a filter in the form of a search: agent:codex, project:NAME, tag:NAME, file:NAME,
@@ -242,7 +242,7 @@ func (s *Sessions) list(ctx context.Context, r ListRequest) (*ListResult, error)
 		return nil, err
 	}
 	if r.Parent != "" {
-		// If the parent no longer exists, use the name as it was given: its children
+		// If the parent no longer exists, use the name unresolved: its children
 		// still have it.
 		parent, err := s.home.indexed(ctx, r.Parent)
 		switch {

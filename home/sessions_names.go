@@ -24,7 +24,7 @@ const LastSession = "last"
 // Leaf means the last entry of the conversation on the live branch.
 const Leaf = "leaf"
 
-// NoEntry means that nothing was said yet: see AppendRequest.At.
+// NoEntry means that there is no message yet: see AppendRequest.At.
 const NoEntry = "none"
 
 // SessionRequest names a session.
@@ -218,7 +218,7 @@ func mustBeWhole(ctx context.Context, given string) error {
 	return &session.Error{Op: "find session", Name: given, Kind: session.ErrNotExist, Err: errors.New("on another machine, give the whole path of the directory")}
 }
 
-// IsMoving reports whether a name may soon mean another session, because something was said:
+// IsMoving reports whether the next message may make a name mean another session:
 // a place in the list, or a directory.
 func IsMoving(given string) bool {
 	_, isPlace := positionOf(given)
@@ -238,7 +238,7 @@ func invalidCount(n int) error {
 // maxPrefixed is how many sessions with the same beginning are looked up at most.
 const maxPrefixed = 100
 
-// byPrefix returns the sessions whose ids or short names begin with what was given. The
+// byPrefix returns the sessions whose ids or short names begin with a text. The
 // index has all of them, even one that was created a moment ago or cannot be read. Without
 // an index we ask the store, which has to list everything.
 func (h *Home) byPrefix(ctx context.Context, given string) ([]string, error) {
@@ -479,7 +479,7 @@ const (
 	maxMeant = 40 // columns of what each is about
 )
 
-// named is a short name with what it is the name of.
+// named is a short name and a description of its entry or session.
 func named(short, about string) string {
 	if about = render.OneLine(about, maxMeant); about == "" {
 		return short

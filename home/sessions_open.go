@@ -132,7 +132,7 @@ func (h *Home) findBy(ctx context.Context, given string, open func(name string) 
 	return h.chainBy(ctx, name, open)
 }
 
-// chainBy is findBy for a session of which the name is known.
+// chainBy is findBy for a session whose full name is known.
 func (h *Home) chainBy(ctx context.Context, name string, open func(name string) (*Conversation, error)) (alone *Conversation, chain session.Linked, err error) {
 	c, unread := open(name)
 	if unread != nil { // the others of its conversation may be readable
@@ -423,7 +423,7 @@ func ignore(err, kind error) error {
 	return err
 }
 
-// openEach opens all sessions of a conversation one by one, for what holds for the
+// openEach opens all sessions of a conversation one by one, for changes that concern the
 // conversation as a whole. name is the session's name or the conversation's id.
 func (h *Home) openEach(ctx context.Context, given string) (name string, links []*Conversation, err error) {
 	alone, chain, err := h.find(ctx, given)

@@ -16,7 +16,7 @@ type ShelfRequest struct {
 	Sort      string `json:"sort,omitempty"`       // as in sessions.list
 	Reverse   bool   `json:"reverse,omitempty"`    // as in sessions.list
 	ByProject bool   `json:"by_project,omitempty"` // group the latest 1,000 by project, and leave out the others
-	Empty     bool   `json:"empty,omitempty"`      // include conversations in which nothing was said
+	Empty     bool   `json:"empty,omitempty"`      // include conversations without messages
 	From      int    `json:"from,omitempty"`       // the first row to return; 0 is the first of all
 	Limit     int    `json:"limit,omitempty"`      // how many rows; 0 means 100
 	// Now is the time of the reader, which says what today is. A day begins at midnight in its
@@ -25,7 +25,7 @@ type ShelfRequest struct {
 
 	Cost  bool `json:"cost,omitempty"`  // say what each conversation cost, which takes longer
 	Total bool `json:"total,omitempty"` // count all rows, which takes longer if there are very many
-	AsIs  bool `json:"as_is,omitempty"` // answer at once from what is known, without looking for what is new
+	AsIs  bool `json:"as_is,omitempty"` // answer at once from the index, without bringing it up to date
 }
 
 // ShelfRow is a conversation on the shelf.

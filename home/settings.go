@@ -59,7 +59,7 @@ const (
 	SettingArchiveAfter  = "archive_after"  // "never", or the age at which idle sessions are compressed, such as "90d"
 	SettingBlobThreshold = "blob_threshold" // the size above which content is kept in blobs, in bytes
 	SettingColor         = "color"          // "auto", "always" or "never"; for faces
-	SettingRedact        = "redact"         // "true" or "false": whether secrets are taken out of what is appended
+	SettingRedact        = "redact"         // "true" or "false": whether secrets are taken out of appended entries
 	SettingTokenCommand  = "token_command"  // a command that prints the token for a home on another machine
 
 	SettingProvider   = "provider"    // who is asked: one of Providers
@@ -251,11 +251,11 @@ func (s *Settings) load(given []Setting) error {
 	return nil
 }
 
-// settingSource is somewhere that settings come from. It returns the value that it has for a
+// settingSource is a source of settings, such as a file. It returns its value for a
 // setting, if it has one.
 type settingSource func(r *rule) (v Setting, ok bool)
 
-// settingSources returns the places in which settings are looked for. Later ones win.
+// settingSources returns the sources of settings. Later ones win.
 func settingSources(getenv func(string) string, fromFile map[string]any, path string, given []Setting) []settingSource {
 	return []settingSource{
 		func(r *rule) (Setting, bool) {

@@ -63,7 +63,7 @@ type ChosenModel struct {
 //
 // The model that a conversation had can be reached through the provider in the settings if
 // that is the same, or else if the environment has a key for its provider. The built-in one
-// can always be reached: what was said to it stays on this machine until another is chosen.
+// can always be reached: its conversations stay on this machine until another model is chosen.
 // If the settings name the built-in one, every conversation stays with it.
 func (s *Settings) ModelFor(now *session.Context, c ModelChoice) (*ChosenModel, error) {
 	if err := provider.CheckThinking(c.Thinking); err != nil {
@@ -127,7 +127,7 @@ func modelIn(places []settingSource) modelSettings {
 	return all
 }
 
-// with returns the settings after those of a place that wins over them. If the place
+// with returns the settings after those of a source that wins over them. If the source
 // names another provider, all others go: the key of one provider must never be sent to
 // another.
 func (h modelSettings) with(p settingSource) modelSettings {
@@ -177,7 +177,7 @@ func (h modelSettings) get(r *rule) Setting {
 	return r.byDefault()
 }
 
-// asSource returns the choice as a place of settings.
+// asSource returns the choice as a source of settings.
 func (c ModelChoice) asSource() settingSource {
 	return settingSources(nil, nil, "", []Setting{
 		{SettingProvider, c.Provider, "request"}, {SettingModel, c.Model, "request"}, {SettingBaseURL, c.BaseURL, "request"},
@@ -234,13 +234,13 @@ func (s *Settings) build(h modelSettings) (provider.Model, error) {
 	return found, nil
 }
 
-// families returns what the settings say about models.
+// families returns the families of models in the settings.
 func (s *Settings) families() []provider.Family {
 	own, _ := provider.ParseFamilies(s.list(SettingModels)) // the rule has checked them
 	return own
 }
 
-// family returns what is known about a model.
+// family returns the family of a model.
 func (s *Settings) family(model string) provider.Family {
 	f, _ := provider.FamilyOf(model, s.families()...)
 	return f

@@ -89,7 +89,7 @@ func (s *Settings) Models() (*ModelsResult, error) {
 // settings returns the settings that lead to the model of a choice.
 func (c ModelChoice) settings(s *Settings) modelSettings { return s.model.with(c.asSource()) }
 
-// knownModel returns what is known about the model that some settings lead to.
+// knownModel describes the model that some settings lead to.
 func (s *Settings) knownModel(h modelSettings, prices *index.Prices) KnownModel {
 	m := KnownModel{Provider: h[SettingProvider].Value, Model: h[SettingModel].Value}
 	if built, err := s.build(h); err == nil {

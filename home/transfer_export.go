@@ -75,7 +75,7 @@ type ExportRequest struct {
 	Force bool `json:"force,omitempty" here:""`
 }
 
-// ExportPiece is a piece of what an export writes, if it does not write files.
+// ExportPiece is a piece of an export that does not go to files.
 type ExportPiece struct {
 	Data []byte `json:"data"`
 }
@@ -88,7 +88,7 @@ type exporting struct {
 	written map[string]bool // sessions that another conversation wrote already
 }
 
-// pieces passes on what is written to it.
+// pieces passes on the bytes written to it.
 type pieces func(ExportPiece) error
 
 func (send pieces) Write(data []byte) (int, error) {

@@ -15,7 +15,7 @@ import (
 	"github.com/coppice-dev/coppice/transcript"
 )
 
-// ownForm is the form of a file of ours.
+// ownForm is the form of a file in Coppice's own format.
 type ownForm int
 
 const (
@@ -30,7 +30,7 @@ const byteOrderMark = "\xef\xbb\xbf"
 // documentStart is how a document begins, apart from white space.
 const documentStart = `{"header":{`
 
-// formOf recognises a file of ours by its header: no other program writes sessions of this
+// formOf recognises such a file by its header: no other program writes sessions of this
 // version. Nothing after the header matters.
 func formOf(f *transcript.File) ownForm {
 	return transcript.Seen(f, func(f *transcript.File) ownForm {
@@ -39,7 +39,7 @@ func formOf(f *transcript.File) ownForm {
 	})
 }
 
-// ownHeader returns the header of a file of ours.
+// ownHeader returns the header of such a file.
 func ownHeader(f *transcript.File) session.Header {
 	header, _ := headerIn(f)
 	return header
@@ -81,7 +81,7 @@ func isDocument(head []byte) bool {
 	return false
 }
 
-// ownLines yields the lines of a file of ours, whether it is a log or a document.
+// ownLines yields the lines of such a file, whether it is a log or a document.
 func ownLines(ctx context.Context, f *transcript.File) iter.Seq2[transcript.Line, error] {
 	if formOf(f) == ownLog {
 		return f.Lines(ctx)

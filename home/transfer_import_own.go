@@ -26,7 +26,7 @@ import (
 // writes as JSON or JSONL, and every session file.
 const FormatCoppice = "coppice"
 
-// ownFormat brings session files of ours into a store.
+// ownFormat imports session files in Coppice's own format.
 func (h *Home) ownFormat(st store.Store, r *ImportRequest) *bulk.Own {
 	var one sync.Mutex // the same session may be in several files
 	return &bulk.Own{
@@ -40,7 +40,7 @@ func (h *Home) ownFormat(st store.Store, r *ImportRequest) *bulk.Own {
 	}
 }
 
-// importSession copies a session file of ours into the store. The session and its entries
+// importSession copies such a file into the store. The session and its entries
 // keep their ids. As in every import, what must not be in the store is removed on the way.
 func (h *Home) importSession(ctx context.Context, st store.Store, r *ImportRequest, f *transcript.File, to *bulk.File) (err error) {
 	fail := func(err error, hint string) error {
@@ -86,7 +86,7 @@ func (h *Home) importSession(ctx context.Context, st store.Store, r *ImportReque
 // maxOwnProblems is how many lines that cannot be read are listed.
 const maxOwnProblems = 10
 
-// ownFile is a file of ours, opened as a session in a separate store.
+// ownFile is a file in Coppice's own format, opened as a session in a separate store.
 type ownFile struct {
 	*session.Session
 	entries    int                  // that could be read
@@ -140,7 +140,7 @@ func (d assembly) close() error {
 	return err
 }
 
-// readOwn reads a file of ours. It records lines that are not entries, and reads the rest.
+// readOwn reads such a file. It records lines that are not entries, and reads the rest.
 func readOwn(ctx context.Context, f *transcript.File, size int64) (own *ownFile, err error) {
 	if formOf(f) == ownNone {
 		return nil, bulk.ErrNoFormat

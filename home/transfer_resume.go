@@ -100,8 +100,8 @@ func (t *Transfer) Resume(ctx context.Context, r ResumeRequest) (*ResumeResult, 
 }
 
 // idInProgram returns the program's id of the conversation if the program has all of it, or "".
-// The program has all of it if the last message was said there, in the file that the
-// conversation came from or in one that we wrote.
+// The program has all of it if the last message comes from there: from the file that the
+// conversation came from, or from one that we wrote.
 func (t *Transfer) idInProgram(ctx context.Context, c *Conversation, format *transcript.Format, env transcript.Env, origin session.Origin) (string, error) {
 	last, err := lastMessage(c.Session)
 	if err != nil {

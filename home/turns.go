@@ -101,7 +101,7 @@ type TurnQuestion struct {
 	Rules   []string `json:"rules,omitempty"`
 	NoRules string   `json:"no_rules,omitempty"`
 	// Edits are the changes to files that it would make, with the numbers of the lines and the
-	// lines around them, as far as that is known.
+	// lines around them, if they are known.
 	Edits []render.Edit `json:"edits,omitempty"`
 }
 
@@ -259,7 +259,7 @@ type SteerRequest struct {
 	After bool `json:"after,omitempty"`
 }
 
-// SteerResult has the entry with what was said.
+// SteerResult has the entry with the queued words.
 type SteerResult struct {
 	Entry string `json:"entry"`
 }
@@ -370,7 +370,7 @@ type TurnStatus struct {
 	// heard.
 	Unfinished bool             `json:"unfinished"`
 	Queued     []session.Queued `json:"queued,omitempty"`
-	// Draft is what had arrived of an answer when its program died.
+	// Draft is the part of an answer that had arrived when its program died.
 	Draft string `json:"draft,omitempty"`
 }
 

@@ -148,7 +148,7 @@ func (r *Turn) wait(ctx context.Context) error {
 	}
 }
 
-// status returns what is known about a conversation without its log. There may be no turn.
+// status returns the status of a conversation without reading its log. There may be no turn.
 func (r *Turn) status(name string) *TurnStatus {
 	s := &TurnStatus{Session: name}
 	if !r.isRunning() {

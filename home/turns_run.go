@@ -209,7 +209,8 @@ func (h *Home) newTurn(o *TurnOptions, of *Chat) *Turn {
 	return r
 }
 
-// copyChat copies what the turn has to know of its chat, which may be changed while the turn runs.
+// copyChat copies the facts about its chat that a turn needs: the chat may change while the turn
+// runs.
 func (r *Turn) copyChat(c *Chat) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -21,8 +21,8 @@ type RedactRequest struct {
 	// Without Sessions it is looked for everywhere. With Apply it can never be written again,
 	// even if it was not found.
 	Value string `json:"value,omitempty"`
-	// Known looks only for what was taken out of this home before, which an import may have
-	// brought back at the same moment. It excludes Value and Keep.
+	// Known looks only for secrets that were taken out of this home before, which an import may
+	// have brought back at the same moment. It excludes Value and Keep.
 	Known bool `json:"known,omitempty"`
 	// Keep are the IDs of secrets that stay where they are, as a request without Apply has
 	// given them. One that is not found is an error, and nothing is changed.

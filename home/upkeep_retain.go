@@ -49,8 +49,8 @@ func newFailure(name string, err error) Failure {
 	return Failure{Session: name, Error: err.Error(), Cause: described(err)}
 }
 
-// Retain moves old sessions to the trash. The age of a session counts from what was
-// last said in its conversation; tags, pins and imports do not make it younger. Pinned
+// Retain moves old sessions to the trash. The age of a session counts from the last
+// message of its conversation; tags, pins and imports do not make it younger. Pinned
 // sessions stay and do not count. If an error interrupts it, Retain also returns what
 // was done until then.
 func (u *Upkeep) Retain(ctx context.Context, r RetainRequest) (*RetainResult, error) {

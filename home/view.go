@@ -17,7 +17,7 @@ const (
 	maxBareRows = 10_000
 	// defaultRowText is how much text a row has if the caller does not say.
 	defaultRowText = 64 << 10
-	// maxRowGist is how many columns of what an entry says are enough for a line on any screen.
+	// maxRowGist is how many columns of an entry's text are enough for a line on any screen.
 	maxRowGist = 240
 )
 
@@ -178,7 +178,7 @@ type MapRequest struct {
 	Bare bool `json:"bare,omitempty"`
 }
 
-// MapResult is a part of a tree as it is drawn, from top to bottom.
+// MapResult is a part of a tree, drawn from top to bottom.
 type MapResult struct {
 	Session string   `json:"session"` // its name or, if there are several sessions, the conversation's id
 	Leaf    string   `json:"leaf"`    // the id of the last entry of the live path; "" if it is empty
@@ -262,7 +262,7 @@ func (e *Entries) drawMap(ctx context.Context, r MapRequest) (*MapResult, error)
 	return result, err
 }
 
-// rowsWithoutText returns a part of the chart without what the entries say.
+// rowsWithoutText returns a part of the chart without the text of the entries.
 func (v *viewed) rowsWithoutText(from, to int) []MapRow {
 	k := v.sketch
 	rows := make([]MapRow, 0, to-from)

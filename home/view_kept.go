@@ -151,7 +151,7 @@ func (v *viewed) look(ctx context.Context, do func(drawn render.Conversation) er
 	return do(drawn)
 }
 
-// catchUp reads what was written since.
+// catchUp reads the entries written since the last look.
 func (v *viewed) catchUp(ctx context.Context, s *session.Session) error {
 	if _, err := s.Refresh(); err != nil {
 		return reopenIfStale(err)
@@ -173,7 +173,7 @@ func reopenIfStale(err error) error {
 	return err
 }
 
-// refresh brings what is known of the tree up to date.
+// refresh brings the sketch of the tree up to date.
 func (v *viewed) refresh(ctx context.Context, drawn render.Conversation) error {
 	if v.sketch == nil {
 		v.sketch = &render.Sketch{}

@@ -32,12 +32,12 @@ type SeekResult struct {
 	Found   bool   `json:"found"`
 	Index   int    `json:"index"`             // of the row; meaningless if nothing was found
 	Entry   string `json:"entry,omitempty"`   // its id
-	Excerpt string `json:"excerpt,omitempty"` // the text that was looked for, with what is around it, on one line
+	Excerpt string `json:"excerpt,omitempty"` // the text that was found and its surroundings, on one line
 	Scanned int    `json:"scanned"`           // how many rows were looked at
 }
 
 // Seek finds the next row of a path that has a text, or is of a kind, or both: see Rows. A text is
-// found wherever Rows shows it, and in what Rows cuts off.
+// found wherever Rows shows it, and in the text that Rows cuts off.
 func (e *Entries) Seek(ctx context.Context, r SeekRequest) (*SeekResult, error) {
 	return call(ctx, e.home, "entries.seek", r, e.seek)
 }
@@ -131,7 +131,7 @@ type candidate struct {
 	entry   session.Entry
 }
 
-// facts returns what is known about a part of a path without reading it.
+// facts returns the facts about a part of a path that need no reading.
 func (v *viewed) facts(path []int32, lo, hi int) []candidate {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -201,7 +201,7 @@ func (s *sought) readSome(ctx context.Context, drawn render.Conversation, rows [
 	return nil
 }
 
-// sought is what a row must be or contain.
+// sought says what kind of row is looked for, and which text it contains.
 type sought struct {
 	kind string
 	text string // in lower case
@@ -344,7 +344,7 @@ func (s *sought) isMessage(m *session.MessageEntry) bool {
 	})
 }
 
-// find reports whether a row is the one, and returns the text that is sought with what is around
+// find reports whether a row matches, and returns the text that was found with a little around
 // it.
 func (s *sought) find(row *candidate) (excerpt string, ok bool) {
 	if row.skipped || !s.isKind(&row.entry) {

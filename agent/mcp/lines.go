@@ -71,7 +71,7 @@ func (l *lines) next() ([]byte, error) {
 	}
 }
 
-// fault returns what was wrong with the last line, or nil.
+// fault returns the error in the last line, or nil.
 func (l *lines) fault() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -184,7 +184,7 @@ func (l *link) reason() error {
 	return l.err
 }
 
-// explain returns what an error means: what the program did, or why ctx has ended.
+// explain rewords an error: what the program did, or why ctx has ended.
 func (l *link) explain(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:

@@ -178,7 +178,7 @@ func (s *Server) call(ctx context.Context, name string, input json.RawMessage) (
 	case err == nil:
 		s.recordSuccess()
 		return s.result(result), nil
-	case ctx.Err() != nil: // the server was told, and may have done all, some or nothing of it
+	case ctx.Err() != nil: // the server got the call, and may have done all, some or nothing of it
 		return agent.Result{Text: fmt.Sprintf("[the MCP server %s was told that nobody waits for this call any more; it may still be working on it]", s.name)}, context.Cause(ctx)
 	case errors.As(err, &refused): // the server works, and refuses the call
 		s.recordSuccess()

@@ -21,7 +21,7 @@ const (
 type serialised struct {
 	// units are turns that should be read together: a call and its result, for example.
 	units    [][]digest.Turn
-	previous string // the summary of what came before
+	previous string // the summary of the conversation before
 	files    Files
 }
 

@@ -71,7 +71,7 @@ func newWriter(ctx context.Context, model provider.Model, kind digest.Kind, o Op
 	return w
 }
 
-// failed returns what is left of a summary that could not be written: its costs.
+// failed returns the costs of a summary that could not be written.
 func (w *writer) failed(err error) (*Summary, error) {
 	return &Summary{Log: w.sum.Log, Requests: w.sum.Requests}, fmt.Errorf("writing a %s: %w", w.task.Kind, err)
 }

@@ -108,7 +108,7 @@ func (k *toolset) runCommand(ctx context.Context, command string, timeout time.D
 	return agent.Result{Text: text, IsError: err != nil}, nil
 }
 
-// report shows what a command prints while it runs. The returned function stops it.
+// report shows the output of a command while it runs. The returned function stops it.
 func report(ctx context.Context, out *clipped, show func() string) (stop func()) {
 	end, ended := make(chan struct{}), make(chan struct{})
 	go func() {

@@ -16,7 +16,7 @@ var western = [32]rune{
 	0x90, '‘', '’', '“', '”', '•', '–', '—', '˜', '™', 'š', '›', 'œ', 0x9d, 'ž', 'Ÿ',
 }
 
-// metaCharset finds what a page itself says about its characters.
+// metaCharset finds the encoding that a page declares.
 var metaCharset = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)<meta\s[^>]*charset\s*=\s*["']?\s*([\w.:-]+)`)
 })

@@ -12,7 +12,7 @@ import (
 // its name is one under which programs keep keys and passwords. The dot files that projects
 // publish are not guarded.
 
-// isGuarded reports whether a path, relative or absolute, leads to what may hold secrets.
+// isGuarded reports whether a path, relative or absolute, leads to a file that may hold secrets.
 func isGuarded(name string) bool {
 	names := split(name)
 	return slices.ContainsFunc(names, isPrivateDot) || len(names) > 0 && keepsKeys(names[len(names)-1])

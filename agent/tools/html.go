@@ -21,7 +21,7 @@ var (
 	manyLines  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\s*\n\s*\n\s*`) })
 )
 
-// htmlText returns what a person reads on a page. Links keep their addresses.
+// htmlText returns the text of a page as a person reads it. Links keep their addresses.
 func htmlText(r io.Reader) (string, error) {
 	z := html.NewTokenizer(r)
 	z.SetMaxBuf(maxPage)

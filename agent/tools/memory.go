@@ -15,8 +15,8 @@ import (
 // only if there is no link on the way.
 const maxApproved = 1000
 
-// memory is what the tools know about files, for each conversation: what the model has seen
-// of them, and which files waiting calls name.
+// memory has the facts that the tools know about files, for each conversation: what the model has
+// seen of them, and which files waiting calls name.
 type memory struct {
 	mu       sync.Mutex
 	approved map[waiting]string

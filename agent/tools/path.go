@@ -13,7 +13,7 @@ import (
 	"github.com/coppice-dev/coppice/store/vfs"
 )
 
-// dir is the working directory: as it was given, and without symbolic links.
+// dir is the working directory: the path from the options, and the same without symbolic links.
 type dir struct{ path, real string }
 
 // path is where a call points, judged only by its text. So links that appear or disappear
@@ -96,7 +96,7 @@ func (d dir) open(p path) (*openedPath, error) {
 }
 
 // openOutside opens the directory of a path outside of the working directory. The call
-// was approved by that path, so it must name the file itself.
+// was approved under this path, so it must name the file itself.
 func (d dir) openOutside(full string) (*openedPath, error) {
 	parent, name := filepath.Dir(full), filepath.Base(full)
 	if parent == full {

@@ -29,7 +29,7 @@ func Preview(workDir string, call agent.Call) (before, after string, ok bool) {
 	return string(content), string(changed), err == nil
 }
 
-// contentOf returns what a file has, or nothing if there is none.
+// contentOf returns the content of a file, or nothing if there is no file.
 func (d dir) contentOf(p path) []byte {
 	at, err := d.open(p)
 	if err != nil {

@@ -207,7 +207,7 @@ func (k *toolset) asks(tool, verb string, changes bool, call agent.Call) (bool, 
 	return true, fmt.Sprintf("it %s %s", verb, file)
 }
 
-// openToRead opens a path for a call that only reads. What is guarded must be what the call
+// openToRead opens a path for a call that only reads. A guarded file must be the one that the call
 // named when it was asked about.
 func (k *toolset) openToRead(call agent.Call, p path) (*openedPath, error) {
 	at, err := k.dir.open(p)

@@ -35,7 +35,7 @@ type walk struct {
 	enter func(dir string) bool // Default: every directory
 }
 
-// Browse calls visit with what is below a directory, by its path relative to it, with
+// Browse calls visit with each file below a directory, by its relative path, with
 // slashes: files, and directories with a slash at the end, in the order of their names. If
 // visit returns false for a directory, it skips what is below. It leaves out files that
 // .gitignore excludes.

@@ -34,7 +34,7 @@ func (t tracer) Start(ctx context.Context, name string, attributes ...slog.Attr)
 	return ctx, func(err error, attributes ...slog.Attr) {
 		span.SetAttributes(converted(attributes)...)
 		if err != nil {
-			span.SetStatus(codes.Error, "") // its text may tell what was said
+			span.SetStatus(codes.Error, "") // its text may quote the conversation
 		}
 		span.End()
 	}

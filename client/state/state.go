@@ -39,7 +39,7 @@ func (s *State) StartSession(id string) { s.setSession(id, false, 0) }
 // RestoreSession records that the client continues a session with that many messages.
 func (s *State) RestoreSession(id string, messages int) { s.setSession(id, true, messages) }
 
-// IncrementMessageCount records that something was said.
+// IncrementMessageCount records a message.
 func (s *State) IncrementMessageCount() { s.MessageCount++ }
 
 // Clear records that the client is in no session. It keeps the list of sessions.
