@@ -29,7 +29,7 @@ func addition(e session.Entry) *change {
 
 // rewrite changes what a conversation begins with. It sets a summary, unless that is nil, and
 // lets the view go on from an item of it, followed by more entries. If all is true, nothing
-// of what comes before that item stays. An item of -1 means that there is nothing to do.
+// of the items before it stays. An item of -1 means that there is nothing to do.
 func rewrite(at time.Time, summary *string, to func(v view) (from int, all bool, follow []session.Entry)) *change {
 	return &change{plan: func(v view) (view, []session.Entry) {
 		from, all, follow := to(v)
@@ -187,7 +187,7 @@ func copies(items []item, at time.Time) []session.Entry {
 
 // batch marks entries that count together or not at all. They are written together after an
 // entry, or as a new beginning if the first of them leads there. A power cut can take any line
-// out of the middle of what is written together; cutShort sees that from the marks.
+// out of the middle of a batch; cutShort sees that from the marks.
 func batch(entries []session.Entry, before string) []session.Entry {
 	if len(entries) < 2 {
 		return entries

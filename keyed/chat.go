@@ -117,8 +117,8 @@ func (c *chat) isShown() bool {
 	return c.exists
 }
 
-// readNew reads what is new in the log. If that fails, the view stays as it is, and Save reports
-// why.
+// readNew reads the new entries of the log. If that fails, the view stays as it is, and Save
+// reports why.
 func (c *chat) readNew() {
 	if c.session != nil {
 		changed, err := c.session.Refresh()

@@ -77,8 +77,8 @@ func (m *oldMessage) onlyThoughts() bool {
 		m.Content == "" && len(m.ToolCalls) == 0 && len(m.Extra) == 0
 }
 
-// importOld creates a session from what picoclaw left for the key. It returns ErrNotExist if
-// there is nothing. The old files stay as they are.
+// importOld creates a session from the files that picoclaw left for the key. It returns
+// ErrNotExist if there is nothing. The old files stay as they are.
 func (c *chat) importOld(ctx context.Context, st store.Store) error {
 	old, err := c.manager.old.find(c.key, c.id)
 	if err != nil {
@@ -166,7 +166,7 @@ func (s *oldSession) begin(now func() time.Time) time.Time {
 }
 
 // entries returns the messages as entries, one after the other. If the time of one is
-// unknown, it gets that of the one before.
+// unknown, it gets the time of the message before.
 func (s *oldSession) entries(begin time.Time) ([]session.Entry, error) {
 	entries := make([]session.Entry, 0, len(s.said))
 	at := begin

@@ -202,14 +202,14 @@ func (sm *SessionManager) SetHistory(key string, history []Message) {
 	sm.change(key, func(c *chat) { c.keepRefusal(c.replace(history, at, false)) })
 }
 
-// GetSummary returns the summary of what came before the history, or "".
+// GetSummary returns the summary of the messages before the history, or "".
 func (sm *SessionManager) GetSummary(key string) string {
 	summary := ""
 	sm.use(key, func(c *chat) { summary = c.read(sm.context()).summary })
 	return summary
 }
 
-// SetSummary sets the summary of what came before the history. It is written together with
+// SetSummary sets the summary of the messages before the history. It is written together with
 // the TruncateHistory that follows, at the latest by Save.
 func (sm *SessionManager) SetSummary(key string, summary string) {
 	at := sm.opts.Now().UTC()

@@ -65,7 +65,7 @@ func (t *oldTime) UnmarshalJSON(data []byte) error {
 	if json.Unmarshal(data, &parsed) == nil {
 		t.Time = parsed
 	}
-	return nil // a senseless time is no reason to lose what was said
+	return nil // a senseless time is no reason to lose the messages
 }
 
 // notesRoom is the store's room for the notes.

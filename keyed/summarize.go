@@ -58,7 +58,7 @@ func (sm *SessionManager) Summarize(key string, summarize func(summary string, o
 	return done, err
 }
 
-// summarized puts a summary in place of what comes before an entry, unless the entry is no
+// summarized puts a summary in place of the messages before an entry, unless the entry is no
 // longer in the history.
 func (c *chat) summarized(ctx context.Context, summary, keepFrom string) (Cut, error) {
 	at := c.manager.opts.Now().UTC()

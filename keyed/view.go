@@ -171,7 +171,7 @@ func copyMessages(items []item, n int) []Message {
 }
 
 // cutFor returns the item from which a view must go to keep the last messages: that many of
-// them, and those that they need. 0 leaves the view as it is.
+// them, and the entries that they need. 0 leaves the view as it is.
 func (v view) cutFor(keepLast int) int {
 	if keepLast <= 0 {
 		return len(v.items)

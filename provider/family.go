@@ -35,7 +35,7 @@ type Family struct {
 	Signature   string // stands in place of the signature of a call that another model made
 	ChatEffort  string // what Chat Completions wants from a request with tools
 
-	Date, Source string // when this was said, and where
+	Date, Source string // when the provider documented this, and where
 }
 
 // The ways to ask for thinking.

@@ -45,7 +45,7 @@ type memoMark struct {
 	entry  int       // its number; 0 if nothing is remembered
 	prompt int       // the entry that is written before it
 	lead   int       // how many messages that gives, with the system messages
-	notes  int       // how many are about what is before it
+	notes  int       // how many are about messages before it
 	sum    hash.Hash // of the body up to here
 }
 
@@ -87,7 +87,7 @@ func (m *Memo) Encode(r *Request, encode func(*Request) (*Encoded, error)) (*Enc
 	return encoded, nil
 }
 
-// reset forgets what was written.
+// reset forgets the written messages.
 func (m *Memo) reset() {
 	*m = Memo{key: m.key, entries: m.entries, turn: m.turn, calls: make(map[string]int)}
 }
@@ -108,7 +108,7 @@ func (m *Memo) matchPrevious(r *Request) {
 	m.entries = r.Entries
 }
 
-// forgetTurn forgets what was written of the present turn.
+// forgetTurn forgets the messages of the present turn.
 func (m *Memo) forgetTurn() {
 	m.tip, m.this, m.notes = m.base, nil, m.notes[:m.base.notes:m.base.notes]
 }
@@ -213,7 +213,7 @@ func cloneHash(h hash.Hash) hash.Hash {
 	return c
 }
 
-// notesOf returns the notes that are not about what is remembered.
+// notesOf returns the notes that are not about remembered messages.
 func (m *Memo) notesOf(notes []Note) []Note {
 	if m.tip.entry == 0 {
 		return notes
@@ -315,7 +315,7 @@ func (m *Memo) rest(r *Request, at *memoMark, list []json.RawMessage, encode fun
 	return n, same(list[before:], end[at.lead:]) && len(all) == len(list) && same(list[:before], all[:before])
 }
 
-// remember adds messages to what is remembered, and moves the tip behind them.
+// remember adds messages to the memo, and moves the tip behind them.
 func (m *Memo) remember(at memoMark, moved []json.RawMessage, notes []Note) {
 	at.sum = cloneHash(m.tip.sum)
 	for _, message := range moved {

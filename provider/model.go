@@ -215,7 +215,7 @@ type Retry struct {
 	Usage *session.Usage `json:"usage,omitempty"`
 }
 
-// Response is a whole answer, or what has arrived of one.
+// Response is a whole answer, or the part of one that arrived.
 type Response struct {
 	// Message is the model's message as it goes into a log. A call in it may have
 	// arguments that are not an object: the answer broke off within them, or the
@@ -241,7 +241,7 @@ func (r *Response) Calls() []*session.ToolUseContent {
 }
 
 // Respond asks a model and returns the whole answer. emit, if it is not nil, gets
-// the events on the way. After an error the response is what has arrived, or nil.
+// the events on the way. After an error the response is the part that arrived, or nil.
 func Respond(ctx context.Context, m Model, r *Request, emit func(Event)) (*Response, error) {
 	var response *Response
 	for event, err := range m.Stream(ctx, r) {

@@ -17,8 +17,8 @@ import (
 // is lost: the tool checks its arguments itself.
 var combiners = []string{"allOf", "anyOf", "oneOf", "enum", "not"}
 
-// objectSchema returns a schema as that of an object: what its alternatives allow is merged, and
-// what must be given with what is described in words. A schema of an object stays as it is.
+// objectSchema returns a schema as one of an object: the members of its alternatives are merged,
+// and words say which must be given together. A schema of an object stays as it is.
 func objectSchema(raw json.RawMessage) json.RawMessage {
 	o := rawjson.MembersOf(raw)
 	if o.Str("type") == "object" && o.Has("properties") && !o.Has("$ref") && !slices.ContainsFunc(combiners, o.Has) {

@@ -276,7 +276,7 @@ func matchURL(l *textScan, at, n int) (candidate, bool) {
 	password := rest[min(colon+1, at2):at2]
 	start := from + at2 - len(password)
 	switch {
-	case isUserSecret(user): // and so is what it is given for a password
+	case isUserSecret(user): // and so is the password beside it
 		start = from
 	case len(password) < 4 || isWeak(user, password) || isStandIn(password) || isExampleHost(host, password):
 		return candidate{}, false

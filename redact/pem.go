@@ -209,7 +209,7 @@ const encodedBegin = "LS0tLS1CRUdJTi"
 func matchEncodedKey(l *textScan, at, n int) (candidate, bool) {
 	text, end := l.text, l.run(base64Std, at).end
 	head := make([]byte, 48)
-	m, _ := base64.StdEncoding.Decode(head, text[at:min(end, at+64)]) // decodes what there is of a run that is cut off
+	m, _ := base64.StdEncoding.Decode(head, text[at:min(end, at+64)]) // decodes the part of a run before the cut
 	l.work += 64
 	if end-at < 100 || !beginsAt(text, at) || !bytes.Contains(head[:m], []byte("PRIVATE KEY")) {
 		return candidate{}, false

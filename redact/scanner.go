@@ -177,7 +177,7 @@ func (s *Scanner) markSet() *markSet {
 	return s.marks
 }
 
-// Known finds the secrets that the scanner was given, in order, without using the
+// Known finds the secrets that NewScanner was given, in order, without using the
 // rules.
 func (s *Scanner) Known(text []byte) []Finding {
 	v := viewOf(text)

@@ -111,7 +111,7 @@ func slashesBefore(slashes int) int {
 	return (slashes - 1) / 2
 }
 
-// restore turns places in the plain text into those in the text as it is. A colour within a
+// restore turns places in the plain text into places in the original text. A colour within a
 // finding becomes part of it; one before or after it does not. The findings are in order.
 func (v *view) restore(found []Finding) []Finding {
 	if len(v.cuts) == 0 {

@@ -146,8 +146,9 @@ func (d *Chart) line(i int32, depth uint8) {
 	d.lines, d.depths = append(d.lines, i), append(d.depths, depth)
 }
 
-// draw draws an entry of the trunk and how the conversation continues from it, with what branches
-// off beside it. It does not recurse: a branch may have branches as often as there are entries.
+// draw draws an entry of the trunk and how the conversation continues from it, with the branches
+// that leave it there. It does not recurse: a branch may have branches as often as there are
+// entries.
 func (d *Chart) draw(from int32) {
 	type stem struct {
 		at    int32

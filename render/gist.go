@@ -17,7 +17,7 @@ import (
 // KindWidth is the width of most words that [Kind] returns.
 const KindWidth = len("compaction")
 
-// Kind returns the word for what an entry is: the role of a message, or a short name for its
+// Kind returns the word for the kind of an entry: the role of a message, or a short name for its
 // type.
 func Kind(e *session.Entry) string {
 	switch e.Type {

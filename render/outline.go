@@ -38,8 +38,8 @@ type Node struct {
 	unsaid bool  // it is the last piece of an answer that is not complete, or is queued
 }
 
-// IsMessage reports whether the entry is a message as people see it, before it is read: something
-// was said in it, or is still being said, or is queued.
+// IsMessage reports whether people see the entry as a message, before it is read: one that is
+// complete, still arrives or is queued.
 func (n *Node) IsMessage() bool { return n.Entry.Type == session.TypeMessage || n.unsaid }
 
 // OutlineOptions say what to outline.

@@ -35,10 +35,10 @@ type Sketch struct {
 	rev     int // changes if not only new entries came
 	edits   int // how often an entry came or, being a draft, went
 
-	searched, subagents int // how far was searched for what started how many subagents
+	searched, subagents int // how far the log was searched for calls that started subagents
 }
 
-// trait says what an entry is, in bits.
+// trait has the properties of an entry, in bits.
 type trait uint8
 
 const (

@@ -74,7 +74,7 @@ func (k *Sketch) hideMoves(shape *session.Shape) {
 	}
 }
 
-// traitsOf returns what a custom entry is.
+// traitsOf returns the properties of a custom entry.
 func traitsOf(e *session.Entry) (t trait) {
 	if e.Custom == nil {
 		return 0
@@ -187,8 +187,8 @@ func (k *Sketch) done(shape *session.Shape, from int32, takenBack []string) (que
 	return queued, nil
 }
 
-// waitingAbove finds what waits before the entries from a number on, on their paths. A path may be
-// long, so each entry remembers the nearest.
+// waitingAbove finds the queued entries that wait on the paths to the entries from a number on. A
+// path may be long, so each entry remembers the nearest.
 type waitingAbove struct {
 	*Sketch
 	shape   *session.Shape
@@ -233,7 +233,7 @@ func (w *waitingAbove) nearestAbove(i int32) int32 {
 	return none
 }
 
-// nearestBefore returns the nearest at or before an entry that was there before.
+// nearestBefore returns the nearest at or before an entry with a number below from.
 func (w *waitingAbove) nearestBefore(i int32) int32 {
 	q, known := w.earlier[i]
 	if !known {

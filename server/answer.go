@@ -213,7 +213,7 @@ func (s *Server) answerBytes(ctx context.Context, w http.ResponseWriter, r *http
 	}
 }
 
-// answerStream answers with what the operation sends while it runs.
+// answerStream answers with the events that the operation sends while it runs.
 func (s *Server) answerStream(ctx context.Context, w http.ResponseWriter, r *http.Request, op *described, request any) {
 	var in io.Reader
 	if op.Reads {

@@ -20,7 +20,7 @@ type pageRow struct {
 	HTML  string    `json:"html"` // "" if there is nothing to show
 }
 
-// pageEntry is what the page must know about an entry besides.
+// pageEntry has the other facts about an entry that the page needs.
 type pageEntry struct {
 	ID    string    `json:"id"`
 	Time  time.Time `json:"time,omitzero"`

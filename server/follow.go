@@ -143,7 +143,7 @@ func (f *follower) step(ctx context.Context) error {
 	return f.out.pass(id, a)
 }
 
-// restart goes on with what comes next, and says that something is missing.
+// restart goes on with the next arrival, and says that something is missing.
 func (f *follower) restart(ctx context.Context) error {
 	if !f.feed.isLive(ctx) {
 		return errOver
@@ -156,7 +156,8 @@ func (f *follower) restart(ctx context.Context) error {
 	return f.out.reset(id)
 }
 
-// settleTime is how long the feed may take until it comes to what was read in the log.
+// settleTime is how long the feed may take until it comes to the entries that were read from the
+// log.
 const settleTime = 5 * time.Second
 
 // catchUp sends what the log has after the last entry that was sent, or its last entries, and finds
@@ -174,7 +175,7 @@ func (f *follower) catchUp(ctx context.Context, last int) error {
 			return err
 		}
 		if f.feed.what.session == "" || f.last == "" {
-			return nil // what came meanwhile is in the feed, and was had
+			return nil // the entries that came meanwhile are in the feed, and were sent
 		}
 		last = 0
 		late := time.NewTimer(settleTime)
@@ -208,7 +209,7 @@ func (f *feed) hasDropped(n uint64) bool {
 	return n < f.next-uint64(len(f.kept))
 }
 
-// read sends entries from the log until it has reached the end: what comes then is in the feed.
+// read sends entries from the log until it has reached the end: later ones are in the feed.
 func (f *follower) read(ctx context.Context, last int) error {
 	slot := readSlot{of: f.feed.of.reading}
 	if err := slot.enter(ctx); err != nil {
@@ -223,7 +224,7 @@ func (f *follower) read(ctx context.Context, last int) error {
 	}
 	_, err := f.server.o.Home.Entries.Follow(home.WithBegun(until, ready), r, func(a home.Arrival) error {
 		if until.Err() != nil {
-			return errOver // what comes from now on is in the feed
+			return errOver // later entries are in the feed
 		}
 		if err := f.sendEntry(ctx, &slot, a); err != nil {
 			return err

@@ -34,7 +34,7 @@ func newMemory(limit int64) *memory {
 // endures.
 const waitForMemory = 5 * time.Second
 
-// reservation is what one request holds. It is for one goroutine at a time.
+// reservation is the memory that one request holds. It is for one goroutine at a time.
 type reservation struct {
 	of     *memory
 	caller *caller
@@ -44,12 +44,12 @@ type reservation struct {
 
 type reservationKey struct{}
 
-// reservationOf returns what a request holds.
+// reservationOf returns the reservation of a request.
 func reservationOf(ctx context.Context) *reservation {
 	return ctx.Value(reservationKey{}).(*reservation)
 }
 
-// reserve counts n more bytes, and waits for them if need be.
+// reserve counts n more bytes, and waits for them if it must.
 func (h *reservation) reserve(ctx context.Context, n int64) error {
 	if h.size+n > h.of.share {
 		return problemf(http.StatusRequestEntityTooLarge, home.KindTooLarge,
@@ -92,7 +92,7 @@ func (h *reservation) try(n int64) (changed <-chan struct{}, err error) {
 	return nil, nil
 }
 
-// resize makes n what the request holds in all.
+// resize makes the request hold n bytes in all.
 func (h *reservation) resize(ctx context.Context, n int64) error {
 	if n <= h.size {
 		h.release(h.size - n)
@@ -101,7 +101,7 @@ func (h *reservation) resize(ctx context.Context, n int64) error {
 	return h.reserve(ctx, n-h.size)
 }
 
-// end gives everything back.
+// end releases everything.
 func (h *reservation) end() { h.release(h.size) }
 
 // release gives n bytes back.

@@ -16,7 +16,7 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// described is an operation with what HTTP needs to know about it.
+// described is an operation and its form over HTTP.
 type described struct {
 	*home.Operation
 	method, path string
@@ -112,7 +112,7 @@ func schemaName(t reflect.Type, hint string) string {
 
 var pathName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\{(\w+)\}`) })
 
-// describe returns an operation with what HTTP needs to know about it.
+// describe returns an operation with its form over HTTP.
 func describe(op *home.Operation, registry huma.Registry) *described {
 	d := &described{Operation: op, registry: registry}
 	d.method, d.path, _ = strings.Cut(op.Route, " ")

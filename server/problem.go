@@ -63,7 +63,7 @@ var statuses = map[home.Kind]int{
 	home.KindUnknown:      http.StatusInternalServerError, // a status that no program takes as a reason to send the request again
 }
 
-// problem turns an error into what the caller may know about it. An unexpected error may
+// problem turns an error into the part that the caller may know. An unexpected error may
 // contain anything, so it goes to the log only.
 func (s *Server) problem(r *http.Request, err error) *Problem {
 	ctx := r.Context()

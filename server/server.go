@@ -36,7 +36,7 @@ type Options struct {
 	Version string
 	// SetupMCP adds tools, resources and prompts to the MCP server at /mcp. Default: none.
 	SetupMCP func(*mcp.Server)
-	// Log gets a line for each request, without anything that was said in a session.
+	// Log gets a line for each request, without any text of a session.
 	// Default: none.
 	Log *slog.Logger
 	// Tools is the access that a caller needs for turns in which the model has tools, MCP

@@ -162,7 +162,7 @@ func namesIn(ctx context.Context, st store.Store) ([]string, error) {
 	return names, err
 }
 
-// checkRest asks the store about what belongs to no single session.
+// checkRest asks the store about faults that belong to no single session.
 func (c *checker) checkRest(ctx context.Context) error {
 	mender, ok := store.As[store.Mender](c.store)
 	if !ok {

@@ -259,7 +259,7 @@ func (s *sessionCheck) cameByImport(f Finding) bool {
 	return s.imported[f.Entry] || f.Offset < s.takeover
 }
 
-// oddities returns what is odd about a single message.
+// oddities lists the odd things about a single message.
 func (s *sessionCheck) oddities(e *session.Entry) []Finding {
 	if e.Message == nil {
 		return nil

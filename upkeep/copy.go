@@ -63,7 +63,7 @@ type CopyResult struct {
 	// other: see clean.Receipt.
 	Left []clean.Left `json:"left"`
 	// Receipt is what was taken out of the store because it had been taken out of the other;
-	// nil if it knew of that already.
+	// nil if it knew about that already.
 	Receipt *clean.Receipt `json:"receipt,omitempty"`
 }
 
@@ -159,7 +159,7 @@ func (c *copier) run(ctx context.Context) error {
 	return c.collect(ctx)
 }
 
-// adoptRedactions takes out of the store what was taken out of the other one.
+// adoptRedactions takes the secrets out of the store that were taken out of the other one.
 func (c *copier) adoptRedactions(ctx context.Context) (err error) {
 	c.result.Receipt, err = clean.Adopt(ctx, c.to, c.from, clean.Options{Progress: c.request.Progress, DropDerived: c.request.DropIndex})
 	if c.result.Receipt != nil {
@@ -260,7 +260,7 @@ func (c *copier) recordOutcome(ctx context.Context, p pair, name string, err err
 	return nil
 }
 
-// changesMade are what was done to a log.
+// changesMade says what was done to a log.
 type changesMade struct {
 	created, grown, replaced, removed bool
 	damaged                           int // lines that were copied
@@ -384,7 +384,7 @@ func (c *copier) writeNote(ctx context.Context, n note) error {
 	return err
 }
 
-// unlike is the error for something that is not what was written.
+// unlike is the error for data that reads back differently.
 func unlike(op, name string, st store.Store) error {
 	return &store.Error{
 		Op: op, Name: name, Path: st.Where(), Kind: store.ErrCorrupt, Err: errors.New("what was read back is not what was written"),

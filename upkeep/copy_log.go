@@ -24,7 +24,7 @@ type logCopier struct {
 	blobs   *heldBlobs
 }
 
-// newLog is a log that is new, with the lines that it begins with.
+// newLog is a log that the copy does not have, with its first lines.
 type newLog struct {
 	stat  store.Stat
 	lines *reader
@@ -41,7 +41,7 @@ const (
 	maxTries = 5
 )
 
-// copyAll copies the logs that it is given.
+// copyAll copies the logs from a channel.
 func (w *logCopier) copyAll(ctx context.Context, next <-chan store.Stat) error {
 	w.batch = w.pair.to.Batch()
 	defer w.batch.Discard()
@@ -89,7 +89,7 @@ func (w *logCopier) copyOne(ctx context.Context, stat store.Stat) error {
 	return err
 }
 
-// begin puts a log that is not there into the batch. If it is there, the error is ErrExist.
+// begin puts a new log into the batch. If there is a copy already, the error is ErrExist.
 func (w *logCopier) begin(ctx context.Context, stat store.Stat) (waits bool, err error) {
 	if _, err := w.pair.to.Stat(ctx, stat.Name); err == nil || w.pair.trash {
 		return false, store.ErrExist
@@ -156,7 +156,7 @@ func (w *logCopier) commit(ctx context.Context) error {
 	return failed
 }
 
-// complete reads back what a new log begins with, and appends the rest.
+// complete reads back the first lines of a new copy, and appends the rest.
 func (w *logCopier) complete(ctx context.Context, a *newLog) error {
 	log, err := w.pair.to.Open(ctx, a.stat.Name)
 	if err != nil {
@@ -184,7 +184,7 @@ func (w *logCopier) finish(ctx context.Context, stat store.Stat, did changesMade
 	return w.recordOutcome(ctx, w.pair, stat.Name, err, did)
 }
 
-// update brings a log that is there up to date.
+// update brings an existing copy up to date.
 func (w *logCopier) update(ctx context.Context, stat store.Stat, created bool) error {
 	did := changesMade{created: created}
 	for try := 1; ; try++ {
@@ -203,7 +203,7 @@ func (w *logCopier) update(ctx context.Context, stat store.Stat, created bool) e
 	}
 }
 
-// updateOnce compares a log with its copy and does what comes next. It is done if they were found
+// updateOnce compares a log with its copy and takes the next step. It is done if they were found
 // to be the same.
 func (w *logCopier) updateOnce(ctx context.Context, stat store.Stat, did *changesMade) (done bool, err error) {
 	ours, err := w.pair.from.Open(ctx, stat.Name)
@@ -247,7 +247,7 @@ func (w *logCopier) updateOnce(ctx context.Context, stat store.Stat, did *change
 	return true, nil
 }
 
-// comparison is how far a log and its copy are the same.
+// comparison says how far a log and its copy are the same.
 type comparison struct {
 	same         int       // lines
 	from, to     store.Pos // where these end
@@ -325,7 +325,7 @@ func isSameEntry(a, b []byte) bool {
 	return ok && too && bytes.Equal(x.Type, y.Type) && bytes.Equal(x.ID, y.ID)
 }
 
-// replace gives the lines of a copy what those of the log say now.
+// replace overwrites the lines of a copy with those of the log.
 func (w *logCopier) replace(ctx context.Context, name string, ours store.Log) error {
 	part, err := w.part(ctx, name)
 	if err != nil {
@@ -451,12 +451,12 @@ func (w *logCopier) appendRest(ctx context.Context, from *reader, to store.Log, 
 			return err
 		}
 	}
-	// If something was taken out of the log meanwhile, the copy has it.
+	// If a secret was taken out of the log meanwhile, the copy has it.
 	_, err := from.log.End(ctx)
 	return ignoreNotExist(err)
 }
 
-// readBack compares lines that were written with what is there, and returns where they end.
+// readBack compares written lines with the store's, and returns where they end.
 func (w *logCopier) readBack(ctx context.Context, log store.Log, at store.Pos, c chunk) (store.Pos, error) {
 	lines := c.lines
 	for line, err := range log.Forward(ctx, at) {
@@ -497,5 +497,5 @@ func (w *logCopier) admit(ctx context.Context, lines [][]byte) error {
 	return nil
 }
 
-// errRedactedThere is why a session is not copied as it is.
+// errRedactedThere says why a session is not copied unchanged.
 var errRedactedThere error = &difference{"it has something that was redacted in the copy and must not come back; redact it in the original, too"}

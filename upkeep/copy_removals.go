@@ -23,7 +23,7 @@ import (
 //   - A log that is there although its store knows of all removals came later than they, because
 //     it was restored or made again. It is copied.
 
-// copyRemovals does what removals say that are news to the store that is written to, copies the
+// copyRemovals repeats the removals that are news to the store that is written to, copies the
 // trash, and then makes it know of them.
 func (c *copier) copyRemovals(ctx context.Context) (err error) {
 	if c.removals.from, err = store.RemovalsOf(ctx, c.from); err != nil {
@@ -96,7 +96,7 @@ func (c *copier) removeGone(ctx context.Context, trash store.Store, name, id str
 	}
 }
 
-// compareRemoved compares a log with what was removed, and returns where it ends. What was redacted
+// compareRemoved compares a log with the removed one, and returns where it ends. A secret redacted
 // before the removal is redacted in it first: then the error is ErrReplaced.
 func (w *logCopier) compareRemoved(ctx context.Context, name, id string) (end store.Pos, err error) {
 	theirs, err := w.to.Open(ctx, name)
@@ -148,7 +148,7 @@ func endBefore(ctx context.Context, log store.Log, id string) (end store.Pos, er
 	return end, nil
 }
 
-// notRemoved returns those of some sessions that need not stay away.
+// notRemoved returns the sessions that no removal keeps out of the copy.
 func (c *copier) notRemoved(ctx context.Context, names []string) (standing []string, err error) {
 	for _, name := range names {
 		_, err := c.to.Stat(ctx, name)

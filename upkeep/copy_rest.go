@@ -22,7 +22,7 @@ func (c *copier) holdBlobs(ctx context.Context) (*heldBlobs, error) {
 
 func (h *heldBlobs) release() { h.end() }
 
-// copyNamed copies the blobs that a text names, if they are not there.
+// copyNamed copies the blobs that a text names, if the store lacks them.
 func (h *heldBlobs) copyNamed(ctx context.Context, text []byte) (err error) {
 	store.EachRef(text, func(ref store.Ref) {
 		if err != nil || h.known[ref] {

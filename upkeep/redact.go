@@ -28,7 +28,7 @@ type Secret struct {
 type Place struct {
 	Session string    `json:"session"` // "" if it is in a blob that nothing refers to
 	Entry   string    `json:"entry,omitempty"`
-	Path    string    `json:"path,omitempty"` // of the string in the entry, or of what refers to the blob
+	Path    string    `json:"path,omitempty"` // of the string in the entry, or of the reference to the blob
 	Blob    store.Ref `json:"blob,omitempty"` // the blob that has it
 	Kept    bool      `json:"kept,omitempty"` // it is in what an import kept of its source
 	Also    int       `json:"also,omitempty"` // how many other places have the same blob or source
@@ -41,7 +41,8 @@ type RedactRequest struct {
 	// Sessions are those to look at. Empty means all of them, and removed ones in the
 	// trash.
 	Sessions []string
-	// Known looks only for what was taken out of the store before: see clean.Options.Listed.
+	// Known looks only for secrets that were taken out of the store before: see
+	// clean.Options.Listed.
 	Known bool
 	// Value, if set, is what to look for instead of secrets: see clean.Options.Value.
 	Value string

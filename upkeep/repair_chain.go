@@ -43,7 +43,8 @@ func (p *repairPlan) findLater(ctx context.Context, st store.Store) error {
 	mayBeRecord := func(l rawLine) bool {
 		return l.class == lineDamaged && (l.kind == "" || l.kind == session.TypeCustom)
 	}
-	// Package session may be unable to open the log yet, and after the repair it has no damaged line.
+	// Package session may be unable to open the log yet, and after the repair it has no damaged
+	// line.
 	isRecord := func(l rawLine) bool {
 		return l.record != nil && session.ContinuedTo(l.record, p.name, "") != ""
 	}
@@ -102,8 +103,9 @@ func isUnreadable(err error) bool {
 	return errors.Is(err, session.ErrNotExist) || errors.Is(err, session.ErrCorrupt) || errors.Is(err, session.ErrInvalid)
 }
 
-// readMarker learns what the marker of the session said if it is damaged: see session.TypeContinues.
-// With an ordinary placeholder, what the session was given would count as said and paid in it.
+// readMarker learns what the marker of the session said if it is damaged: see
+// session.TypeContinues. With an ordinary placeholder, the copied messages would count as said
+// and paid in it.
 func (p *repairPlan) readMarker(ctx context.Context, st store.Store) error {
 	if p.header.Relation != session.RelationContinuation {
 		return nil
@@ -113,13 +115,13 @@ func (p *repairPlan) readMarker(ctx context.Context, st store.Store) error {
 		return nil
 	}
 	p.marker = p.lines[at].id
-	p.said = session.ContinuesEntry{Session: p.header.ParentSession, Original: p.header.ParentSession}
+	p.markerEntry = session.ContinuesEntry{Session: p.header.ParentSession, Original: p.header.ParentSession}
 	link, err := session.ReadLink(ctx, st, p.header.ParentSession)
 	if err != nil && !isUnreadable(err) {
 		return err
 	}
 	if link.Original != "" {
-		p.said.Original = link.Original
+		p.markerEntry.Original = link.Original
 	}
 	return nil
 }

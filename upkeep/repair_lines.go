@@ -11,7 +11,7 @@ import (
 	"github.com/coppice-dev/coppice/store"
 )
 
-// lineClass is what a line of a session's file is.
+// lineClass is the class of a line in a session's file.
 type lineClass int
 
 const (
@@ -44,7 +44,7 @@ func (l *rawLine) leaf() string {
 	return l.id
 }
 
-// classify returns what a line is. A damaged line may still have an entry at its end:
+// classify returns the class of a line. A damaged line may still have an entry at its end:
 // if a line was torn, it had no line end, and the next line was joined to it.
 func classify(line store.RawLine) []rawLine {
 	data := bytes.TrimSpace(bytes.TrimPrefix(line.Data, []byte("\xef\xbb\xbf")))
@@ -64,7 +64,7 @@ func classify(line store.RawLine) []rawLine {
 		return []rawLine{whole}
 	}
 	l.class = lineDamaged
-	l.torn = l.torn && !store.IsLine(data) // otherwise what was there is lost
+	l.torn = l.torn && !store.IsLine(data) // otherwise the rest of the line is lost
 	h, ok := rawjson.LenientHead(data)
 	if l.kind = session.EntryType(h.Type); ok && !l.torn {
 		l.id = string(h.ID)

@@ -30,7 +30,7 @@ type repairPlan struct {
 	leaf    string
 	next    string                 // the session that continues it, if the record of that is lost
 	marker  string                 // the id of the session's marker, if its line is damaged
-	said    session.ContinuesEntry // in it, as far as it is known
+	markerEntry    session.ContinuesEntry // in it, if it is known
 	gaps    map[string]string      // the missing entries, with their parents
 	filled  map[string]bool        // the gaps that have a placeholder
 	circles map[string]int         // the entries that are their own ancestors, with the number of their cycle
@@ -347,7 +347,7 @@ func (p *repairPlan) gapLine(id string) []byte {
 		Custom: &session.CustomEntry{CustomType: session.CustomGap, Data: map[string]any{"session": p.header.ID}},
 	}
 	if id == p.marker {
-		e.Type, e.Custom, e.Continues = session.TypeContinues, nil, &p.said
+		e.Type, e.Custom, e.Continues = session.TypeContinues, nil, &p.markerEntry
 	}
 	if parent := p.gaps[id]; parent != "" {
 		e.ParentID = &parent

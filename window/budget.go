@@ -11,7 +11,7 @@ import (
 const (
 	DefaultWindow  = 100_000 // of a model that does not say how much it takes
 	DefaultReserve = 16_384  // stays free for the answer; models may announce far more, and seldom use it
-	DefaultKeep    = 20_000  // of the end of a conversation stay as they are: about what the current work needs
+	DefaultKeep    = 20_000  // of the end of a conversation stay as they are: about as many as the current work needs
 )
 
 // Budget is how much may be sent, and how it is divided.

@@ -167,7 +167,7 @@ func blockCost(c Counter, provider string, b *session.Content) int {
 	return c.CountText(string(b.Raw))
 }
 
-// Rough sizes for what cannot be counted: a second of compressed speech is about 16 kB
+// Rough sizes for media that cannot be counted: a second of compressed speech is about 16 kB
 // and 32 tokens, a page of a PDF about 60 kB and 1,500 tokens.
 const (
 	averageToken       = 4 // bytes of text

@@ -14,7 +14,7 @@ type OverflowError struct {
 	Category Category
 	// EntryID is the largest entry among those that do not fit.
 	EntryID string
-	// Need is the size of what must be sent, Budget the room for it.
+	// Need is the size of the entries that must be sent, Budget the room for them.
 	Need, Budget int
 	Unit         Unit
 }

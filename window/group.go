@@ -15,7 +15,7 @@ type item struct {
 
 const none = -1
 
-// group is what must not be taken apart: a response of the model with the results of
+// group is a set of items that must not be taken apart: a response of the model with the results of
 // its calls, or any other entry by itself.
 type group struct {
 	cost        Cost

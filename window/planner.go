@@ -80,14 +80,14 @@ type Planner struct {
 	state
 }
 
-// state is what a planner knows about its conversation.
+// state has everything that a planner knows about its conversation.
 type state struct {
 	counter         Counter
 	provider, model string
 	whose           string // both, by which images are priced
 
 	// The conversation. entries, costs and owner have what will be in the view, and
-	// what has gone since the last one was made. Views share these arrays and may be
+	// the entries that have gone since the last one was made. Views share these arrays and may be
 	// read by other goroutines, so existing elements are never written: the arrays are
 	// only appended to, and changes wait in changed until compact makes new arrays.
 	entries []session.Entry

@@ -6,7 +6,7 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// lastUsage is what a provider last reported, and what was counted by then.
+// lastUsage is the latest report of a provider, and the counts at that time.
 type lastUsage struct {
 	prompt   int // tokens of the last request with a report; 0 if there is none
 	response string

@@ -60,7 +60,7 @@ func (p *Planner) overflow() error {
 	return err
 }
 
-// checkGutted returns an error if next to nothing is left of what the user said last: a model
+// checkGutted returns an error if next to nothing is left of the user's last message: a model
 // must not answer a question that it was not sent.
 func (p *Planner) checkGutted() error {
 	if p.newest == none || !p.groups[p.newest].byUser {
@@ -99,7 +99,7 @@ func (e *OverflowError) of(c Cost) int {
 	return c.Tokens
 }
 
-// compact makes new arrays without what has gone. Earlier views keep the old ones.
+// compact makes new arrays without the entries that have gone. Earlier views keep the old ones.
 func (p *Planner) compact() {
 	left := 0
 	for _, c := range p.count {

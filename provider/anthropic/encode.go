@@ -19,7 +19,7 @@ import (
 // out.
 func Encode(entries []session.Entry) (*provider.Messages, error) { return encode(entries, false) }
 
-// EncodeVerbatim is Encode for files that keep a conversation: what came from this
+// EncodeVerbatim is Encode for files that keep a conversation: messages that came from this
 // format comes back with equal values, even where the provider would refuse it.
 func EncodeVerbatim(entries []session.Entry) (*provider.Messages, error) {
 	return encode(entries, true)

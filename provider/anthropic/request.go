@@ -91,8 +91,8 @@ func (a *asking) isOff() bool {
 	return false // what it does is not known: nothing tells it not to think
 }
 
-// write adds what asks for thinking, and returns the limit of the answer, of which thinking is a
-// part. What a caller wants to read comes on top.
+// write adds the members that ask for thinking, and returns the limit of the answer, of which
+// thinking is a part. What a caller wants to read comes on top.
 func (a *asking) write(o *wire.Object, maxTokens int, limited bool) int {
 	word := a.Level(a.level)
 	switch {

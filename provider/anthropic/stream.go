@@ -13,7 +13,7 @@ import (
 )
 
 // Fold reads a stream of Messages and returns the response that would have come
-// without streaming. A stream that breaks off gives what had arrived.
+// without streaming. A stream that breaks off gives the part that arrived.
 func Fold(r io.Reader) ([]byte, error) {
 	return wire.Fold(r, NewStream(), "anthropic", "it has no message_start")
 }
@@ -164,7 +164,7 @@ func (b *blockFold) json() json.RawMessage {
 	return b.block.JSON()
 }
 
-// Body returns what has arrived of the response.
+// Body returns the response as far as it has arrived.
 func (s *Stream) Body() []byte {
 	if s.message == nil {
 		return nil
@@ -178,5 +178,5 @@ func (s *Stream) Body() []byte {
 	return message.JSON()
 }
 
-// Message returns what has arrived of the message.
+// Message returns the message as far as it has arrived.
 func (s *Stream) Message() (*session.MessageEntry, error) { return wire.MessageSoFar(s.Body(), Decode) }

@@ -240,7 +240,7 @@ func (t *turn) run() {
 	}
 }
 
-// attempt sends the request once and returns what has arrived of the answer, and why
+// attempt sends the request once and returns the part of the answer that arrived, and why
 // there is no more.
 func (t *turn) attempt() (m *session.MessageEntry, err error) {
 	ctx, cancel := context.WithCancelCause(t.ctx)
@@ -369,7 +369,7 @@ func (c *Client) broken(ctx context.Context, err error) error {
 
 var errEmpty = errors.New("the answer is empty")
 
-// finish yields the last event: the whole answer, or what has arrived and why
+// finish yields the last event: the whole answer, or the part that arrived and why
 // there is no more.
 func (t *turn) finish(m *session.MessageEntry, cause error) {
 	if m == nil || cause != nil && len(m.Content) == 0 && m.Usage == nil {

@@ -12,8 +12,8 @@
 // A request that failed before any of its answer arrived is sent again, up to
 // Options.Retries times, if that can help: the provider was busy, or there was no
 // connection. The wait grows with each attempt and is never shorter than the
-// provider asks for. Each is announced by an EventRetry, with what the failed attempt
-// cost. Once something of the answer has been yielded, nothing is sent again: what has
+// provider asks for. Each is announced by an EventRetry, with the costs of the failed attempt.
+// Once something of the answer has been yielded, nothing is sent again: what has
 // arrived is returned with the error, and the caller decides. An agent decides about all
 // retries itself (Request.Once), so that there is one count.
 //

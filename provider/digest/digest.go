@@ -2,8 +2,8 @@
 // summary that replaces its beginning, a note about a branch that was left, or a title.
 //
 // The conversation is text in a single message of the user, not a conversation of its
-// own. So no call lacks a result, and the model is not tempted to answer. Everything
-// that was said is indented; only our own text is at the beginning of a line. So
+// own. So no call lacks a result, and the model is not tempted to answer. Its text
+// is indented; only our own text is at the beginning of a line. So
 // nothing in the conversation can end it, speak in another's name or pass for an
 // instruction.
 //
@@ -47,7 +47,7 @@ const (
 	Note      = "Note"   // a summary of another branch
 )
 
-// Turn is something that was said.
+// Turn is a message, a call or a result.
 type Turn struct {
 	Who  string // one of the constants
 	Name string // of a tool, or ""

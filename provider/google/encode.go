@@ -24,7 +24,7 @@ func Encode(entries []session.Entry) (*provider.Messages, error) {
 	return encode(entries, false, "")
 }
 
-// EncodeVerbatim is Encode for files that keep a conversation: what came from this
+// EncodeVerbatim is Encode for files that keep a conversation: messages that came from this
 // format comes back with equal values, even where the provider would refuse it.
 func EncodeVerbatim(entries []session.Entry) (*provider.Messages, error) {
 	return encode(entries, true, "")
@@ -224,7 +224,7 @@ func thought(t *session.ThinkingContent, r *wire.Residue) json.RawMessage {
 	return o.JSON()
 }
 
-// enclosed returns a part that holds an object, with what was around it.
+// enclosed returns a part that holds an object, with the members that surrounded it.
 func enclosed(name string, inner wire.Object, r *wire.Residue) json.RawMessage {
 	r.Restore(&inner)
 	var o wire.Object

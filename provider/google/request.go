@@ -43,7 +43,7 @@ func EncodeRequest(r *provider.Request, f provider.Family) (*provider.Encoded, e
 	return r.Finish(session.Fields(o), m), nil
 }
 
-// thinkingOf returns what asks for a thinking level, or nil.
+// thinkingOf returns the setting that asks for a thinking level, or nil.
 func thinkingOf(level string, f provider.Family) wire.Object {
 	var o wire.Object
 	word, budget := f.Level(level), f.Budget(level)

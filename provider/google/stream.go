@@ -183,7 +183,7 @@ func (c *candidateFold) endText() {
 
 func isText(o wire.Object) bool { return rawjson.Kind(o.Get("text")) == 's' }
 
-// Body returns what has arrived of the response.
+// Body returns the response as far as it has arrived.
 func (s *Stream) Body() []byte {
 	if s.candidates == nil {
 		return nil
@@ -208,7 +208,7 @@ func (s *Stream) Body() []byte {
 	return response.JSON()
 }
 
-// Message returns what has arrived of the first candidate.
+// Message returns the first candidate as far as it has arrived.
 func (s *Stream) Message() (*session.MessageEntry, error) {
 	if s.at[0] == nil {
 		return nil, nil

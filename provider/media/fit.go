@@ -14,7 +14,7 @@ import (
 )
 
 // Fit returns blocks of the user, or with result those of a tool's result, that the provider
-// takes, and notes of what is sent otherwise. Without notes, the blocks are the same.
+// takes, and notes about the blocks that were changed. Without notes, the blocks are the same.
 func (l *Limits) Fit(blocks []session.Content, result bool) (fit []session.Content, notes []string) {
 	fit = blocks
 	for i := range blocks {
@@ -151,7 +151,7 @@ func asText(c *session.Content, text string) (session.Content, string) {
 	return session.Text(fmt.Sprintf("[%s]\n%s", name, text)), fmt.Sprintf("the file %s is sent as text", name)
 }
 
-// named returns a line in place of a block that says what it was.
+// named returns a line that describes a block, to be sent in its place.
 func named(c *session.Content, why string) (session.Content, string) {
 	what := string(c.Type)
 	if c.File != nil && c.File.Name != "" {

@@ -23,7 +23,7 @@ import (
 // picture that fills the memory.
 const maxPixels = 64 << 20
 
-// info is what is known of the bytes of a picture.
+// info has the facts about a picture that its first bytes give.
 type info struct {
 	mediaType     string
 	width, height int
@@ -66,7 +66,7 @@ func (l *Limits) image(data []byte) ([]byte, string, error) {
 }
 
 // decode reads a picture as a whole, so that one that is torn is found. The picture is nil if
-// it is whole as far as can be told, but of a kind that cannot be read here.
+// it looks whole, but its kind cannot be read here.
 func decode(data []byte) (*info, image.Image, error) {
 	i := &info{mediaType: ImageType(data), bytes: len(data)}
 	if i.mediaType == "" {
@@ -135,13 +135,13 @@ func scale(picture image.Image, side int) image.Image {
 	return scaled
 }
 
-// fittedPicture is what became of a picture.
+// fittedPicture is a picture that fits the limits, or why there is none.
 type fittedPicture struct {
 	data, mediaType string // in base64
 	err             error
 }
 
-// fittings remembers what became of pictures: a conversation is encoded again at every step.
+// fittings remembers fitted pictures: a conversation is encoded again at every step.
 var fittings = struct {
 	sync.Mutex
 	seed  maphash.Seed

@@ -17,7 +17,7 @@
 // After the results of its calls it says what they were.
 //
 // Asked for a summary or a title (see package provider/digest), it answers with an
-// extract: the first lines of what was said. Then it obeys only the lines of the
+// extract: the first lines of the conversation. Then it obeys only the lines of the
 // instructions that were given for the summary.
 package offline
 
@@ -122,7 +122,7 @@ func id(body []byte) string {
 	return fmt.Sprintf("offline_%016x", h.Sum64())
 }
 
-// plan is what the model will do.
+// plan lists what the model will think, call and say.
 type plan struct {
 	id       string
 	thoughts []string
@@ -162,7 +162,7 @@ func planOf(r *provider.Request, id string) plan {
 	return p
 }
 
-// resultsAt returns what to say about the results that a conversation ends with.
+// resultsAt returns the answer to the results that a conversation ends with.
 func resultsAt(entries []session.Entry) []string {
 	names := make(map[string]string)
 	var said []string
@@ -264,7 +264,7 @@ type answerer struct {
 	input int
 	plan  plan
 
-	content []session.Content // what was said so far
+	content []session.Content // the answer so far
 	output  int
 }
 

@@ -13,7 +13,7 @@ import (
 )
 
 // FoldChat reads a stream of Chat Completions and returns the response that would have come
-// without streaming. If the stream breaks off, it returns what had arrived.
+// without streaming. If the stream breaks off, it returns the part that arrived.
 func FoldChat(r io.Reader) ([]byte, error) {
 	return wire.Fold(r, NewChatStream(), "openai chat", "no chunk has choices")
 }
@@ -243,7 +243,7 @@ func update(o *wire.Object, newer wire.Object) {
 	}
 }
 
-// Body returns what has arrived of the response.
+// Body returns the response as far as it has arrived.
 func (s *ChatStream) Body() []byte {
 	if s.response == nil {
 		return nil
@@ -283,7 +283,7 @@ func withoutIndex(call json.RawMessage) json.RawMessage {
 	return o.JSON()
 }
 
-// Message returns what has arrived of the first choice.
+// Message returns the first choice as far as it has arrived.
 func (s *ChatStream) Message() (*session.MessageEntry, error) {
 	if s.at[0] == nil {
 		return nil, nil

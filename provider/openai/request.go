@@ -113,7 +113,7 @@ func EncodeResponsesRequest(r *provider.Request, model string, f provider.Family
 	return r.Finish(session.Fields(o), m), nil
 }
 
-// effortOf returns what asks for the thinking of a request, or "".
+// effortOf returns the effort that asks for a request's thinking, or "".
 func effortOf(r *provider.Request, f provider.Family) string {
 	if f.Thinking != provider.ThinkingEffort {
 		return ""

@@ -153,7 +153,7 @@ func itemContent(o *wire.Object, r *wire.Residue) []session.Content {
 	return itemParts(list, inputText)
 }
 
-// modelBlocks returns what a model said. The first text carries the item's own
+// modelBlocks returns the content of a model's message. The first text carries the item's own
 // residue; an item without text, or with unknown parts, is kept whole.
 func modelBlocks(raw json.RawMessage, o wire.Object) []session.Content {
 	var r wire.Residue

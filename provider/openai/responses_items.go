@@ -58,7 +58,7 @@ func answerBlock(raw json.RawMessage, kind string, o wire.Object) session.Conten
 	return c
 }
 
-// reasoningBlock returns what the model thought: the summary, or else the text.
+// reasoningBlock returns the model's thoughts: the summary, or else the text.
 // The encrypted form is what is sent back.
 func reasoningBlock(o *wire.Object, r *wire.Residue) (session.Content, bool) {
 	summary := textsOf(o.Get("summary"), "summary_text")
@@ -191,7 +191,7 @@ func outputBlock(id string, o *wire.Object, r *wire.Residue) session.Content {
 	return session.ToolResult(id, string(output), false)
 }
 
-// The usual types of texts: what is said to a model, and what it says.
+// The usual types of texts: those for a model, and those by it.
 const (
 	inputText  = "input_text"
 	outputText = "output_text"

@@ -13,7 +13,7 @@ import (
 )
 
 // FoldResponses reads a stream of Responses and returns the response that it ends with. If
-// the stream breaks off, it returns what had arrived.
+// the stream breaks off, it returns the part that arrived.
 func FoldResponses(r io.Reader) ([]byte, error) {
 	return wire.Fold(r, NewResponsesStream(), "openai responses", "no event has a response")
 }
@@ -166,7 +166,7 @@ func (i *itemFold) piece(kind provider.EventType, text string) []provider.Event 
 // Done reports whether the response is complete.
 func (s *ResponsesStream) Done() bool { return s.done }
 
-// Body returns what has arrived of the response.
+// Body returns the response as far as it has arrived.
 func (s *ResponsesStream) Body() []byte {
 	if s.response == nil {
 		return nil
@@ -184,7 +184,7 @@ func (s *ResponsesStream) Body() []byte {
 	return response.JSON()
 }
 
-// json returns what has arrived of the item, or nil if nothing has.
+// json returns the part of the item that has arrived, or nil if there is none.
 func (i *itemFold) json() json.RawMessage {
 	if i.whole != nil {
 		return i.whole
@@ -234,7 +234,7 @@ var echoes = []string{
 	"frequency_penalty", "presence_penalty",
 }
 
-// Message returns what has arrived of the message, without members that only repeat the
+// Message returns the part of the message that has arrived, without members that only repeat the
 // request.
 func (s *ResponsesStream) Message() (*session.MessageEntry, error) {
 	body := wire.Members(s.Body())

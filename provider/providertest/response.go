@@ -45,7 +45,7 @@ func Response(dialect string, answers ...session.Entry) (json.RawMessage, []prov
 	return whole.JSON(), notes, nil
 }
 
-// answer is what a model said.
+// answer is the answer of a model.
 type answer struct {
 	*session.MessageEntry
 	at     time.Time
@@ -64,12 +64,12 @@ func (a *answer) message(none string) rawjson.Members {
 	return rawjson.MembersOf(a.said[0])
 }
 
-// envelope returns what was around an answer in the response it is from.
+// envelope returns the members around an answer in its response.
 func (a *answer) envelope(name string) rawjson.Members {
 	return rawjson.MembersOf(a.kept.Envelope.Get(name))
 }
 
-// about adds who answered, and what it cost.
+// about adds the model that answered, and the costs.
 func (a *answer) about(o *rawjson.Members, id, model, usage string, counts func(u *session.Usage) rawjson.Members) {
 	o.SetText(id, a.ResponseID)
 	o.SetText(model, a.Model)

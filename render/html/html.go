@@ -37,7 +37,7 @@ var (
 	script string
 )
 
-// style is the style of the page: that of its content, and that of what is around it.
+// style is the style of the page: of its content, and of the frame around it.
 func style() string { return contentStyle + pageStyle }
 
 // everything shows all branches one below the other where no script runs.
@@ -111,7 +111,7 @@ func (p *page) head() {
 	p.raw("</header>\n<main>\n")
 }
 
-// bar writes what stays at the top: the title, the tools and the search field.
+// bar writes the bar at the top: the title, the tools and the search field.
 func (p *page) bar(title string) {
 	p.raw(`<div class=bar><button id=outline type=button title="Outline (o)" aria-label=Outline aria-expanded=false>☰</button><b dir=auto>`)
 	p.text(title)

@@ -129,7 +129,7 @@ func (p *plan) read(ctx context.Context, c render.Conversation, look func(*sessi
 	return nil
 }
 
-// inspect records what must be known about an entry.
+// inspect records the facts about an entry that the page needs.
 func (p *plan) inspect(i int, e *session.Entry) {
 	it := &p.items[i]
 	it.class, it.when = classOf(e), e.Timestamp

@@ -38,7 +38,7 @@ func Text(text string) string {
 	return Fence("", text)
 }
 
-// Quote returns text as a quotation, with something of ours above it.
+// Quote returns text as a quotation, with a line of our own above it.
 func Quote(title, text string) string {
 	if quoted, ok := neutralise(quote(title, Text(text))); ok { // again, because what comes before it may matter
 		return quoted
@@ -184,7 +184,7 @@ func IsCostly(text string) bool {
 }
 
 // Fence puts text into a code block with a fence that is longer than any inside.
-// language is one of ours.
+// language is one that we set.
 func Fence(language, text string) string {
 	mark := strings.Repeat("`", max(3, longestRun(text, '`')+1))
 	return mark + language + "\n" + text + "\n" + mark

@@ -33,10 +33,10 @@ import (
 //
 //	## 👤 User [11:42:03]
 //
-//	what was said
+//	the text of the message
 //
-// Times are in UTC. Messages cannot break that structure: see the package comment. The only HTML is ours,
-// and folds thinking away.
+// Times are in UTC. Messages cannot break that structure: see the package comment. The only HTML
+// is ours, and folds thinking away.
 func Write(ctx context.Context, w io.Writer, c render.Conversation, leaf string) error {
 	c.Session = c.WithContext(ctx)
 	var path []*render.Node

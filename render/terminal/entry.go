@@ -10,7 +10,7 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// Fold is how much is drawn of what may be long.
+// Fold limits the output and the edits that are drawn.
 type Fold int
 
 // The ways to fold.

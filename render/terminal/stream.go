@@ -26,7 +26,7 @@ const maxColoured = maxTail
 // NewStream returns a stream that draws for a terminal.
 func NewStream(s Style) *Stream { return &Stream{style: s} }
 
-// Resize sets the width for what is drawn from now on.
+// Resize sets the width of all further rows.
 func (s *Stream) Resize(width int) { s.style.Width = width }
 
 // Add takes the next piece of the text, and returns the rows that are finished with it.
@@ -44,7 +44,7 @@ func (s *Stream) Add(text string) (finished []string) {
 // Rows returns the unfinished block as it looks now.
 func (s *Stream) Rows() []string { return s.addGap(s.draw(s.tail)) }
 
-// End returns the rows of what is left. The text is complete.
+// End returns the last rows. The text is complete.
 func (s *Stream) End() []string {
 	rows := s.Rows()
 	s.tail, s.fence, s.gap = "", "", s.gap || len(rows) > 0

@@ -75,7 +75,7 @@ func (s Style) When(at time.Time) string {
 	return render.Ago(at, s.Now)
 }
 
-// Row is an entry on one line: something, the word for what it is, something else,
+// Row is an entry on one line: something, the word for its kind, something else,
 // and as much of what it says as fits. before and between may be painted; name is
 // how to show the ids of other entries.
 func (s Style) Row(e *session.Entry, before, between string, name func(id string) string) string {
@@ -88,7 +88,7 @@ func (s Style) Row(e *session.Entry, before, between string, name func(id string
 	return strings.TrimRight(line+render.GistNaming(e, room, name), " ")
 }
 
-// KindColour is the colour of the word for what an entry is.
+// KindColour is the colour of the word for an entry's kind.
 func KindColour(kind string) Colour {
 	switch kind {
 	case session.RoleUser, "command":

@@ -162,7 +162,7 @@ func (s Style) TreeRow(r TreeRow) string {
 	}
 	left := name + s.Paint(Dim, r.Lanes) + s.Paint(shade, dot) + " " + s.treeKind(r.Kind, r.Live) + "  "
 	room := s.Width - ansi.StringWidth(left) - ansi.StringWidth(mark)
-	label = ansi.Truncate(label, max(room*3/5, 0), "…") // so that there is room for what it says, too
+	label = ansi.Truncate(label, max(room*3/5, 0), "…") // so that there is room for the text, too
 	text := ""
 	if room -= ansi.StringWidth(label); room > 1 {
 		text = r.Gist(room)

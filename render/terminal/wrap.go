@@ -68,7 +68,7 @@ func words(line string) []string {
 
 var listMark = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^ *(?:(?:[-*+•]|\d{1,3}[.)]) +(?:\[[ xX]\] +)?)?`) })
 
-// hangingIndent is the width of what comes before the text of a line.
+// hangingIndent is the width of the marks and spaces before the text of a line.
 func hangingIndent(line string) int { return len(listMark().FindString(line)) }
 
 // columns is the width of a text. Measuring is slow, and most words do not need it.

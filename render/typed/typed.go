@@ -1,4 +1,4 @@
-// Package typed reads the markup that programs record in place of what a person typed.
+// Package typed reads the markup that programs record in place of a typed command.
 //
 // When a person types "/clear", Claude Code keeps
 //

@@ -43,12 +43,12 @@ type conn struct {
 	unary, streams chan struct{}  // a token for each request under way
 	work           sync.WaitGroup // requests under way
 
-	// spoken says whether the last message was tagged. It decides in which dialect an
+	// isTagged says whether the last message was tagged. It decides in which dialect an
 	// unreadable line is answered. Only the reading goroutine uses it.
 	isTagged bool
 
 	mu      sync.Mutex       // guards what follows
-	calls   map[string]*call // those under way that have an id, by that
+	calls   map[string]*call // those under way that have an id, by their ids
 	endless map[*call]bool   // those under way that end only when they are cancelled
 	drained bool             // no more requests are read
 	tagged  taggedState

@@ -103,7 +103,7 @@ func listen(path string) (net.Listener, error) {
 	case !isSocket(was):
 		return nil, &home.ErrorInfo{Kind: home.KindExists, Message: path + " is not a socket; it was left alone", Hint: "choose another path"}
 	default:
-		if other, err := net.Dial("unix", path); err == nil { // another program's: one of ours would hold the lock
+		if other, err := net.Dial("unix", path); err == nil { // another program's: a server of ours would hold the lock
 			return nil, errors.Join(listening(path), other.Close())
 		} else if !errors.Is(err, errRefused) {
 			return nil, err

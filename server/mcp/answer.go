@@ -62,7 +62,7 @@ func (a *answer) add(block string) bool {
 	return true
 }
 
-// addHint adds a line about what to do next.
+// addHint adds a line that suggests the next step.
 func (a *answer) addHint(format string, args ...any) {
 	a.next = append(a.next, fmt.Sprintf(format, args...))
 }

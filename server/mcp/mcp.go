@@ -129,7 +129,7 @@ func answering[In any](f *face, fill func(context.Context, In) (*answer, error))
 }
 
 // failed tells the model what went wrong. Most errors may name sessions by their titles, so they
-// are quotations. What is wrong with the call itself is said in our own words, outside of the
+// are quotations. An error in the call itself is reported in our own words, outside of the
 // quotation.
 func (f *face) failed(err error) *sdk.CallToolResult {
 	info := f.describe(err)
@@ -148,7 +148,7 @@ func (f *face) failed(err error) *sdk.CallToolResult {
 	return &sdk.CallToolResult{IsError: true, Content: []sdk.Content{&sdk.TextContent{Text: a.String()}}}
 }
 
-// maxMistake is how many columns of what is wrong with a call are shown. It may repeat the
+// maxMistake is how many columns of the error in a call are shown. It may repeat the
 // caller's words.
 const maxMistake = 400
 

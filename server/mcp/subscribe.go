@@ -18,11 +18,11 @@ const (
 	// maxSubscriptions is how many sessions a client may subscribe to. Each is a file that is
 	// watched.
 	maxSubscriptions = 50
-	// updateEvery is how often a client is told that the same session changed, at most.
+	// updateEvery is the least time between two notifications about one session.
 	updateEvery = time.Second
 )
 
-// subscriptions are the sessions that the clients of a server want to hear about.
+// subscriptions are the sessions whose changes the clients of a server follow.
 type subscriptions struct {
 	mu  sync.Mutex // guards all
 	all map[*sdk.ServerSession]map[string]context.CancelFunc

@@ -49,7 +49,7 @@ type copier struct {
 	progress func(done, total int64)
 	done     int64
 	total    int64
-	list     string // the path of the list of what was redacted
+	list     string // the path of the list of redacted secrets
 	doubt    error  // what is wrong with it, if that decided anything
 }
 
@@ -126,7 +126,7 @@ func (t *copier) awaitRedaction(ctx context.Context) error {
 	}
 }
 
-// round lists the store and reads what has changed. moved means that a file that was
+// round lists the store and reads the files that have changed. moved means that a file that was
 // read has left its place or has been replaced; added, that something new was read.
 func (t *copier) round(ctx context.Context, takeNew bool) (moved, added bool, err error) {
 	seen := make(map[string]bool)
@@ -164,7 +164,7 @@ func (t *copier) round(ctx context.Context, takeNew bool) (moved, added bool, er
 }
 
 // rereadOlder has the logs read again of which the older version is kept, and reports whether there
-// are any: something was redacted, which may be in that.
+// are any: a secret was redacted, which the older version may contain.
 func (t *copier) rereadOlder() (any bool) {
 	for below, was := range t.have {
 		if was.older != nil {

@@ -25,7 +25,7 @@ const (
 	maxManifest = 1 << 30
 )
 
-// manifest is what a backup holds.
+// manifest lists the files of a backup.
 type manifest struct {
 	created time.Time
 	files   []entry // sorted by path
@@ -72,7 +72,7 @@ var errManifest = errors.New("the list of files is damaged, so more may be missi
 
 // readManifest reads a manifest, which may come from anywhere. From a damaged one it also
 // returns what can be read: each line names its content by a hash, so a wrong line finds
-// nothing. A line is left out if no backup of ours has it, because its path leads elsewhere.
+// nothing. A line is left out if we would never write it, because its path leads elsewhere.
 func readManifest(backup string, r io.Reader) (*manifest, error) {
 	data, err := io.ReadAll(io.LimitReader(r, maxManifest))
 	if err != nil {

@@ -136,7 +136,7 @@ type text struct {
 // isDamaged reports whether a log that is not being written to cannot be like that.
 func (t *text) isDamaged() bool { return t.good == 0 || t.bad > 0 || t.torn }
 
-// textOf reads the lines of a file. A guard, which may be nil, looks in them for what was redacted.
+// textOf reads the lines of a file. A guard, which may be nil, looks in them for redacted secrets.
 // What it cannot look at as a whole counts as secret.
 func textOf(below string, r io.Reader, guard *clean.Guard) *text {
 	t := &text{names: make(map[store.Ref]bool)}
@@ -168,7 +168,7 @@ func textOf(below string, r io.Reader, guard *clean.Guard) *text {
 	return t
 }
 
-// noteFaultsOfHome notes what was wrong before the backup was made: in files that are as they
+// noteFaultsOfHome notes faults that are older than the backup: in files that are as they
 // were then, lines that cannot be read, and names of blobs that are not there.
 func (v *reading) noteFaultsOfHome(texts map[string]*text) {
 	for _, d := range v.Damaged {

@@ -22,7 +22,7 @@ const (
 	objectsName  = "objects"
 	lockName     = "lock"
 	incomingName = "incoming" // a directory for files before they have their names
-	// maxGuarded is the size of the largest file in which a guard looks for what was redacted: it
+	// maxGuarded is the size of the largest file in which a guard looks for redacted secrets: it
 	// is in memory meanwhile.
 	maxGuarded = 1 << 30
 )
@@ -99,7 +99,7 @@ func mustBeBackup(fsys vfs.FS, dir string) error {
 	return nil
 }
 
-// look reads what the older backup has, and removes what a process that was killed left.
+// look reads the older backup's manifest, and removes the files that a killed process left.
 func (t *target) look() error {
 	old, err := t.openOld()
 	t.had = !errors.Is(err, fs.ErrNotExist)

@@ -49,7 +49,7 @@ const backupSuffix = ".before-coppice"
 func (c *Change) IsNothing() bool { return bytes.Equal(c.Before, c.After) }
 
 // Add returns the change that gives the agent a server. Nothing is written before Write. An
-// existing entry of ours is updated; what a person added to it stays.
+// entry that we wrote is updated; members that a person added to it stay.
 func (p *Program) Add(m Machine, e Entry) (*Change, error) {
 	return p.change(m, func(c *Change, f format, text []byte) ([]byte, error) {
 		had, err := p.command(f, text, e.Name)
@@ -151,7 +151,7 @@ func sameEnds(a, b []byte) (start, end int) {
 	return start, end
 }
 
-// Has reports whether the agent has a server of ours of this name.
+// Has reports whether the agent has an entry of this name that starts Coppice.
 func (p *Program) Has(m Machine, name string) bool {
 	c, err := p.Remove(m, name)
 	return err == nil && !c.IsNothing()

@@ -20,7 +20,7 @@ func (f jsonFile) decode(text []byte) (all map[string]any, err error) {
 	if isBlank(text) {
 		return map[string]any{}, nil
 	}
-	plain, err := hujson.Standardize(bytes.Clone(bytes.TrimPrefix(text, bom))) // it overwrites what it is given
+	plain, err := hujson.Standardize(bytes.Clone(bytes.TrimPrefix(text, bom))) // it overwrites its argument
 	if err == nil {
 		err = json.Unmarshal(plain, &all)
 	}
