@@ -21,7 +21,7 @@ type CollectedConversation struct {
 	Records []Record
 }
 
-// Became says what source records were, and what they became.
+// Became counts source records of one kind by what they became.
 type Became struct{ What, Became string }
 
 // Collect reads a whole file of a format into memory. A nil format is ErrInvalid.

@@ -17,7 +17,7 @@ import (
 //
 // Formats differ in how they cut a conversation into messages. Some join replies, some have
 // one text in each message, some put the calls after the text or the pictures beside it, and
-// most have ids of their own. None of that changes what was said, so we do not compare
+// most have ids of their own. None of that changes the conversation, so we do not compare
 // message by message. We compare the order of the texts with their speakers, the order of the
 // calls with their arguments, the answer that each call got, and between which calls a user
 // spoke. Each of them is walked once, so comparing takes time in proportion to the
@@ -89,7 +89,7 @@ func keptBefore(s *Script) []Loss {
 }
 
 // losesShape reports whether a writer said that it lost what decides which messages
-// count: a compaction, an edit, or what came from another branch.
+// count: a compaction, an edit, or content of another branch.
 func losesShape(s *Script, out *Output) bool {
 	lost := make(map[string]bool)
 	for _, l := range out.Losses {
@@ -108,7 +108,7 @@ func shapes(e *session.Entry) bool {
 	return e.Compaction != nil || e.BranchSummary != nil || e.Merge != nil || e.ContextEdit != nil || e.Revert != nil
 }
 
-// passage is something that was said or shown.
+// passage is a text or a medium that was sent or shown.
 type passage struct {
 	entry string // that contains it
 	role  string
@@ -131,7 +131,7 @@ type answeredCall struct {
 	shared      bool                       // another call has the same id, so that either may have the result
 }
 
-// inventory is what was said in a conversation.
+// inventory lists the content of a conversation.
 type inventory struct {
 	words []passage // of users and models
 	// asides are instructions, which many formats keep beside the messages, and

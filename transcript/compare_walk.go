@@ -10,19 +10,20 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// comparison is the walk over what was said and what was read back.
+// comparison is the walk over two inventories: of the conversation, and of its copy that was read
+// back.
 type comparison struct {
 	want, got *inventory
 	excused   map[string]bool // the entries with losses that the writer listed
 	odd       map[string]bool // those that are excused because they are odd
-	known     map[Loss]bool   // those losses, without their reasons
+	known     map[Loss]bool   // the listed losses, without their reasons
 	losses    []Loss
 	// before has, for each number of wanted calls, how many calls were read back up to
 	// the last of them.
 	before []int
 }
 
-// lossesIn returns what was said but is missing in what was read back.
+// lossesIn returns the losses of a copy that was read back, except the known ones.
 func (h *inventory) lossesIn(got *inventory, known []Loss) ([]Loss, error) {
 	c := comparison{want: h, got: got, excused: make(map[string]bool), odd: make(map[string]bool), known: make(map[Loss]bool)}
 	for _, l := range known {

@@ -200,7 +200,7 @@ type run struct {
 	im     *Importer
 	format *Format
 	file   *File
-	before *Source // what the ledger knows of the file, or nil
+	before *Source // the ledger's line about the file, or nil
 	src    *Source // what the ledger will know
 	report *Report
 	guard  *clean.Guard // secrets that must not come back; nil if none

@@ -31,11 +31,11 @@ const (
 type chunk struct {
 	from int64  // in the source
 	raw  []byte // as it is in the source
-	kept []byte // as it is kept, if that is known and differs; as long as raw
+	kept []byte // the kept bytes, if they are known and differ; as long as raw
 	sum  string // SHA-256 of raw, in hex
 	size int64  // of raw, also when that is gone
 
-	keptSum string // SHA-256 of what is kept
+	keptSum string // SHA-256 of the kept bytes
 
 	packed   []byte        // raw, compressed; nil if it is in a blob
 	ref      store.Ref     // the blob, once it is in one
@@ -47,7 +47,7 @@ func (c *chunk) end() int64 { return c.from + c.size }
 
 // keeper cuts the source into chunks and compresses them.
 type keeper struct {
-	known  map[string]store.Ref // the blobs of what is kept already, by its sum
+	known  map[string]store.Ref // the blobs of chunks that are kept already, by their sums
 	intact func(store.Ref) bool // whether a blob exists and is undamaged
 	before map[int64]Kept       // what is kept already, by where it begins
 	buf    []byte
@@ -112,7 +112,7 @@ func (k *keeper) line(pos int64, b []byte) {
 }
 
 // cut returns where the next chunk ends, or 0 if that is not known yet. If what was
-// read begins with what is kept, the chunks end at the same places, so that only the
+// read begins with a kept chunk, the chunks end at the same places, so that only the
 // new part of a grown file is kept.
 func (k *keeper) cut() int {
 	if c, ok := k.before[k.from]; ok {

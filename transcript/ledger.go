@@ -201,8 +201,8 @@ func (l *Ledger) Put(ctx context.Context, s *Source) error {
 	return l.notes.WriteHint(ctx, noteOf(s.Path), data)
 }
 
-// PutAll remembers several files together. What it was given is kept in memory
-// until there is enough of it for a list, or until Flush.
+// PutAll remembers several files together. They are kept in memory
+// until there are enough for a list, or until Flush.
 func (l *Ledger) PutAll(ctx context.Context, sources []*Source) error {
 	if l == nil || l.notes == nil {
 		return nil
@@ -231,7 +231,7 @@ func (l *Ledger) PutAll(ctx context.Context, sources []*Source) error {
 	return nil
 }
 
-// Flush writes what PutAll was given.
+// Flush writes the files that PutAll has remembered.
 func (l *Ledger) Flush(ctx context.Context) error {
 	if l == nil || l.notes == nil {
 		return nil

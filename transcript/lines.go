@@ -94,8 +94,8 @@ type lineReader struct {
 	max  int
 
 	buf        []byte // what was read
-	tapped     int    // how much of it the tap has seen
-	start, end int    // of what was not given out yet
+	tapped     int    // how much of buf the tap has seen
+	start, end int    // of the bytes that were not given out yet
 	pos        int64  // of start, in the stream
 	no         int64
 	eof        bool
@@ -126,7 +126,7 @@ func (l *lineReader) next() (Line, error) {
 	}
 }
 
-// giveOut gives out the next n bytes as a line.
+// giveOut returns the next n bytes as a line.
 func (l *lineReader) giveOut(n int, torn bool) Line {
 	raw := l.buf[l.start : l.start+n]
 	l.no++
@@ -156,7 +156,7 @@ func (l *lineReader) giveOut(n int, torn bool) Line {
 	return line
 }
 
-// tapUpTo passes what was given out, up to a place in the buffer, to the tap.
+// tapUpTo passes the lines up to a place in the buffer to the tap.
 func (l *lineReader) tapUpTo(upTo int) {
 	if l.tap == nil {
 		return

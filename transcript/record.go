@@ -9,7 +9,7 @@ import (
 // Conversation is what a source says about a conversation as a whole.
 type Conversation struct {
 	// ID is the conversation's native id. It must not be empty: a format without ids
-	// makes one from what identifies the conversation (see HashID).
+	// makes one from the facts that identify the conversation (see HashID).
 	ID string
 	// Family names the conversation in whose tree the records belong, when that
 	// is not ID: the copies of one conversation, such as a fork that repeats its
@@ -64,7 +64,7 @@ type Record struct {
 // Root is the Parent of a record that follows none.
 const Root = "\x00root"
 
-// MetaWhere is the member of a message's metadata that says where it was said, if that is not
+// MetaWhere is the member of a message's metadata with the directory and branch, if that is not
 // where the conversation began: an object with a directory and a git branch. It is not part
 // of the message's content: programs repeat records in other directories, and those are not
 // new.
@@ -72,7 +72,7 @@ const MetaWhere = "where"
 
 // Span is a place in a source.
 type Span struct {
-	Pos int64 // of the first byte, in the (decompressed) file or in what Sink.Keep was given
+	Pos int64 // of the first byte, in the (decompressed) file or in the bytes for Sink.Keep
 	Len int64
 }
 
@@ -144,7 +144,7 @@ type Script struct {
 	Subagents func() ([]*Script, error)
 	// OneFile asks for a single file, if the format has such a form.
 	OneFile bool
-	// Now is the time of writing, for what needs one.
+	// Now is the time of writing, for members that need one.
 	Now time.Time
 	// Existing returns the present content of a file, or nil if there is no such file:
 	// so a writer whose ids are not unique by themselves can choose a free one.

@@ -56,7 +56,7 @@ func (r *Report) New() int {
 // maxProblems is how many problems of a conversation are kept one by one.
 const maxProblems = 20
 
-// tally counts what became of the records of one conversation.
+// tally counts the outcomes of the records of one conversation.
 type tally struct {
 	counts   map[Became]int
 	problems []Problem

@@ -27,7 +27,7 @@ const keptSpace = 1 << 60
 type step struct {
 	begin *Conversation
 	rec   *Record
-	// How far the file, and what Keep was given, must be sealed.
+	// How far the file, and the bytes for Keep, must be sealed.
 	end, keptEnd int64
 }
 
@@ -38,12 +38,12 @@ type parcel struct {
 	chunks []*chunk
 }
 
-// sink is what a reader fills when a file is imported. It passes what it gets on
+// sink gets the records when a file is imported. It passes them on
 // to a writer, which works at the same time unless write is set.
 type sink struct {
 	ctx     context.Context
 	keeper  *keeper // of the file
-	rows    *keeper // of what Keep is given
+	rows    *keeper // of the bytes for Keep
 	out     chan *parcel
 	write   func(*parcel) error // writes at once, for small files; nil: a goroutine reads from out
 	stopped chan struct{}       // closed when the writer has ended; failed is then set

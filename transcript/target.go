@@ -120,7 +120,7 @@ func (t *target) options() *session.Options {
 	return &o
 }
 
-// when is the time of what an import says about a session: that of its newest
+// when is the time of an import's entries about a session: that of its newest
 // record, because importing a conversation does not continue it.
 func (t *target) when() time.Time {
 	if t.newest.IsZero() {
@@ -129,7 +129,7 @@ func (t *target) when() time.Time {
 	return t.newest
 }
 
-// addFacts records what a reader says about the conversation.
+// addFacts records the facts about the conversation that a reader found.
 func (t *target) addFacts(c Conversation) {
 	if !slices.Contains(t.natives, c.ID) {
 		t.natives = append(t.natives, c.ID)
@@ -241,7 +241,7 @@ func (t *target) recognise(r *Record, id string) error {
 	return nil
 }
 
-// clean removes from an entry what must not be kept. The source lines were cleaned
+// clean removes secrets from an entry. The source lines were cleaned
 // already, but parts of an entry may come from elsewhere.
 func (t *target) clean(e *session.Entry) error {
 	if t.w.im.Clean == nil && t.w.guard == nil {
@@ -265,7 +265,7 @@ func (t *target) clean(e *session.Entry) error {
 	return nil
 }
 
-// cleanJSON removes what must not be kept from what an import writes.
+// cleanJSON removes secrets from JSON that an import writes.
 func (r *run) cleanJSON(value []byte) []byte {
 	if r.im.Clean != nil {
 		value = r.im.Clean(value)
@@ -410,7 +410,7 @@ func (t *target) sameParent(stored, e *session.Entry) bool {
 func isRevision(id string) bool { return len(id) > 9 && id[len(id)-9] == '~' }
 
 // contentKey is equal for two entries that say the same, wherever they are in a tree and
-// wherever it was said. With withTime, the time must be the same too.
+// whatever the directory. With withTime, the time must be the same too.
 func contentKey(e *session.Entry, withTime bool) []byte {
 	plain := *e
 	plain.ID, plain.ParentID = "", nil
@@ -461,7 +461,7 @@ func isRedactedFrom(stored, line []byte) bool {
 // sourceField is the member of an entry that says which bytes it was made from.
 const sourceField = session.FieldSource
 
-// enqueue adds an entry to what will be written.
+// enqueue adds an entry to those that will be written.
 func (t *target) enqueue(r *Record, e *session.Entry) error {
 	source, err := t.source(r.From)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// writer puts what a reader found into sessions.
+// writer puts the records of a reader into sessions.
 type writer struct {
 	*run
 	ctx      context.Context
@@ -16,7 +16,7 @@ type writer struct {
 	order    []*target          // in which they began
 	current  *target
 	chunks   []*chunk // of the file, by position
-	rows     []*chunk // of what Keep was given
+	rows     []*chunk // of the bytes for Keep
 }
 
 // work writes parcels until there are no more.

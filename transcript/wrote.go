@@ -10,7 +10,7 @@ import (
 //
 // A program that continues an exported conversation appends to the file, and what it
 // appends belongs to the exported session. In formats with ids, the records come back
-// with the ids of our entries. In others, a reader makes the ids from what the records
+// with the ids of our entries. In others, a reader makes the ids from the content of the records
 // say; for those, an export remembers which entry each record is.
 
 // entriesByRecord returns the entry that each record of a file is, where their ids differ. A

@@ -24,19 +24,19 @@ import (
 // the log yields an entry that could not be read before; and repairing a repaired log
 // does nothing.
 type repairPlan struct {
-	name    string
-	lines   []rawLine
-	header  session.Header
-	leaf    string
-	next    string                 // the session that continues it, if the record of that is lost
-	marker  string                 // the id of the session's marker, if its line is damaged
-	markerEntry    session.ContinuesEntry // in it, if it is known
-	gaps    map[string]string      // the missing entries, with their parents
-	filled  map[string]bool        // the gaps that have a placeholder
-	circles map[string]int         // the entries that are their own ancestors, with the number of their cycle
-	cut     map[int]bool           // the cycles that have been broken
-	present map[string]int         // the entries that are there, with the index of their first line
-	now     time.Time
+	name        string
+	lines       []rawLine
+	header      session.Header
+	leaf        string
+	next        string                 // the session that continues it, if the record of that is lost
+	marker      string                 // the id of the session's marker, if its line is damaged
+	markerEntry session.ContinuesEntry // in it, if it is known
+	gaps        map[string]string      // the missing entries, with their parents
+	filled      map[string]bool        // the gaps that have a placeholder
+	circles     map[string]int         // the entries that are their own ancestors, with the number of their cycle
+	cut         map[int]bool           // the cycles that have been broken
+	present     map[string]int         // the entries that are there, with the index of their first line
+	now         time.Time
 
 	seen    map[string][sha256.Size]byte // the entries that were taken over
 	newLeaf string

@@ -34,7 +34,7 @@ type Request struct {
 	// Stdin is read for the source discover.Stdin. When the context ends, Import does not
 	// wait for a read that blocks.
 	Stdin io.Reader
-	// Each, if it is set, is called with what became of each source, one after the
+	// Each, if it is set, is called with the outcome of each source, one after the
 	// other, and with the reason if it could not be read. What it reports is durable. An
 	// error from it ends the import.
 	Each func(f *File, failed error) error
@@ -52,7 +52,7 @@ type Own struct {
 	Name, Title string
 	Only        bool                          // every source has this format
 	Detect      func(f *transcript.File) bool // whether a file has this format
-	// Import copies a file into the store and fills in what became of it. Several goroutines
+	// Import copies a file into the store and fills in the outcome. Several goroutines
 	// may call it.
 	Import func(ctx context.Context, from *transcript.File, to *File) error
 }

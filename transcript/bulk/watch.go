@@ -17,7 +17,7 @@ import (
 const (
 	// recently is how long ago a file may have changed for another change not to show.
 	recently = 3 * time.Second
-	// lookSeldom is how often files are looked at if changes are told of.
+	// lookSeldom is how often files are looked at if the system reports changes.
 	lookSeldom = time.Minute
 )
 
@@ -40,7 +40,7 @@ func Watch(ctx context.Context, im *transcript.Importer, r Request, every time.D
 		if err != nil && first {
 			return run.result(), err
 		}
-		told.follow(sources) // before they are looked at: what changes from now on is told
+		told.follow(sources) // before they are looked at: later changes are reported
 		list, fresh := changed(sources, seen)
 		before := run.total.Entries
 		if err := run.all(ctx, list); err != nil && ctx.Err() == nil {
@@ -72,17 +72,17 @@ func changed(sources []discover.Source, seen map[string]fs.FileInfo) (list []dis
 	return list, fresh
 }
 
-// watchedDirs are those in which changes are told of.
+// watchedDirs are the directories whose changes the system reports.
 type watchedDirs struct {
 	notices     vfs.Notifier
 	onUnwatched func(error)
 	stops       map[string]func() // by directory
 	changes     chan struct{}
-	lost        atomic.Bool // something was not told: all must be asked for again
-	failed      bool        // not all of them are told of
+	lost        atomic.Bool // a report was lost: all must be asked for again
+	failed      bool        // not all of them are watched
 }
 
-// follow asks to be told of changes in the directories of sources, and in those above, where new
+// follow watches the directories of sources, and those above, where new
 // directories are made.
 func (d *watchedDirs) follow(sources []discover.Source) {
 	if d.notices == nil || d.failed {

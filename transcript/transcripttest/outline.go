@@ -1,6 +1,6 @@
 // Package transcripttest helps to test formats. Standard runs the tests that every format
 // needs; Outline shows what a reader found as text that a person can check, and Script turns
-// it into what a writer gets.
+// it into the input of a writer.
 package transcripttest
 
 import (

@@ -51,7 +51,7 @@ func (r *reader) user(l *line, t *thread, rec *transcript.Record, parent int32) 
 	return r.prompt(l, t, &more, t.last(), rest)
 }
 
-// moreText is what is added to the id of a line for what is said after its results.
+// moreText is the suffix of a line's id for the text after its results.
 const moreText = ":text"
 
 // split separates the answers of tools from the rest.
@@ -70,7 +70,7 @@ func split(blocks []session.Content) (results, rest []session.Content) {
 	return results, rest
 }
 
-// prompt reads what was said in the user's name.
+// prompt reads a message in the user's name.
 func (r *reader) prompt(l *line, t *thread, rec *transcript.Record, parent int32, content []session.Content) error {
 	m := message(l, t, rec, session.RoleUser, content)
 	first := firstText(content)

@@ -91,7 +91,7 @@ func (r *reader) read(ctx context.Context) error {
 }
 
 // needsReplay looks through the new lines for one whose parent is not the last line: it
-// needs the tree of what was read before.
+// needs the tree of the lines before.
 func (r *reader) needsReplay(ctx context.Context, pos, no int64, saved *state) (bool, error) {
 	known := make(map[string]bool)
 	for _, id := range saved.Lines {
@@ -126,7 +126,7 @@ func (r *reader) needsReplay(ctx context.Context, pos, no int64, saved *state) (
 	return false, nil
 }
 
-// replay reads what was read before once more, for its tree alone.
+// replay reads the earlier lines once more, for their tree alone.
 func (r *reader) replay(ctx context.Context, upTo int64) error {
 	to := r.to
 	r.to = discard{}

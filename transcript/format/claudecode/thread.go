@@ -175,7 +175,7 @@ func (r *reply) addUsage(l *line) {
 	}
 }
 
-// extends reports whether blocks repeat what was there and add to it. A text that comes twice
+// extends reports whether blocks repeat the ones before and add to them. A text that comes twice
 // was said twice: the program sends both.
 func extends(have, blocks []session.Content) bool {
 	if len(have) == 0 || len(blocks) < len(have) {

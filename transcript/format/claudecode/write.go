@@ -56,7 +56,7 @@ type scribe struct {
 	id, agent string // of the session, and of the subagent whose file this is, if it is one
 	cwd       string
 	branch    string         // of git
-	where     map[string]any // where the last message was said, if not where the session began
+	where     map[string]any // the place of the last message, if not where the session began
 	version   string         // of the program
 	fork      string         // the session that this one was forked from, or ""
 	started   []subagent

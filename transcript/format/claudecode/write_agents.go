@@ -65,7 +65,7 @@ func (w *scribe) agentFiles(a subagent) []transcript.OutputFile {
 	return files
 }
 
-// outcome is the member by which the program finds the subagent of a call: what it keeps of
+// outcome is the member by which the program finds the subagent of a call: its record of
 // the tool's result besides the message.
 func (w *scribe) outcome(m *session.MessageEntry) residue.Object {
 	results, _ := split(m.Content)

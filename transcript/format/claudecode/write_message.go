@@ -172,7 +172,7 @@ func (a *answer) again(of string) *answer {
 
 func hashOf(id string) string { return strings.ReplaceAll(transcript.HashID(Name, id), "-", "")[:24] }
 
-// reply returns the lines of what the model said.
+// reply returns the lines of a reply of the model.
 func (w *scribe) reply(e *session.Entry, ids *answer) []row {
 	m := e.Message
 	model := m.Model

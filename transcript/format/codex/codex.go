@@ -1,7 +1,7 @@
 // Package codex reads and writes the rollouts of OpenAI's Codex.
 //
 // A rollout is a log of what happened in a thread: items, which are what the model was sent
-// and what it answered, and events, which are what was shown. Most of what was said is in it
+// and what it answered, and events, which the person saw. Most messages are in it
 // twice, as an item and as an event. Messages are made from the items; events say what a
 // response cost, that a turn was taken back, or that a command failed. Only a rollout without
 // items is read from its events.

@@ -43,7 +43,7 @@ func (r *reader) addToPath(id string, e *session.Entry, parts []string) {
 	r.path = append(r.path, pathMessage{id: id, key: keyOf(parts), begins: e.BeginsTurn()})
 }
 
-// cutPath takes back all but the first n messages of the path, and what compactions
+// cutPath takes back all but the first n messages of the path, and the messages that compactions
 // among the others dropped. Like everything here, it takes time in proportion to what
 // changes.
 func (r *reader) cutPath(n int) {
@@ -231,17 +231,17 @@ func (r *reader) repeat(item loose.Value, l *line) error {
 	return nil
 }
 
-// maxAsked is how much of what the user said Codex keeps if a compaction does not say,
+// maxAsked is how much of the user's text Codex keeps if a compaction does not say,
 // in bytes: 20,000 tokens by its estimate.
 const maxAsked = 4 * 20_000
 
-// asked is something that the user said.
+// asked is a message of the user.
 type asked struct {
 	at   int // its place on the path
 	text string
 }
 
-// ask remembers what the user said, if a compaction may need it.
+// ask remembers a message of the user, if a compaction may need it.
 func (r *reader) ask(text string) {
 	if text == "" || strings.HasPrefix(text, summaryPrefix) {
 		return

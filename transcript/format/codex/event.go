@@ -13,7 +13,7 @@ import (
 // eventSettings announces settings that hold from here on, such as the service tier.
 const eventSettings = "thread_settings_applied"
 
-// event reads an event, which is what was shown. Most events repeat items.
+// event reads an event, which the person saw. Most events repeat items.
 func (r *reader) event(l line) error {
 	v := l.payload
 	kind := v.Get("type").Text()
@@ -69,8 +69,8 @@ func (r *reader) noteFailure(v loose.Value, kind string) {
 	}
 }
 
-// rollBack goes back before the last turns of the user. What was said in them
-// stays as a branch.
+// rollBack goes back before the last turns of the user. Their messages
+// stay as a branch.
 func (r *reader) rollBack(n int) error {
 	if err := r.flush(); err != nil || n <= 0 || len(r.turns) == 0 {
 		return err

@@ -18,7 +18,7 @@ import (
 	"github.com/coppice-dev/coppice/transcript/internal/residue"
 )
 
-// item reads an item: something that the model was sent or answered.
+// item reads an item of a request or of an answer.
 func (r *reader) item(l line) error {
 	v := l.payload
 	kind := v.Get("type").Text()

@@ -112,7 +112,7 @@ func (r *reader) link(v loose.Value) {
 	}
 }
 
-// parentLog is what a thread needs to know about its parent's file.
+// parentLog has the facts about its parent's file that a thread needs.
 type parentLog struct {
 	origin  string
 	entries map[string]session.Entry // by the ids of their records

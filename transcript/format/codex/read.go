@@ -64,7 +64,7 @@ type reader struct {
 	provider, model string
 	effort          string
 	settings        string            // of the thread, as they were last applied
-	worlds          map[string]string // by the id of each state of the world, the record that was said before
+	worlds          map[string]string // by the id of each state of the world, the record before it
 	unanswered      []unanswered      // calls that have no id of their own
 	replaying       bool              // lines are those of the parent
 	ownFrom         int               // the ordinal of a subagent's first own line, or 0
@@ -204,7 +204,7 @@ func (r *reader) begin() error {
 // are what it says.
 func (r *reader) add(e session.Entry, l *line, parts ...string) {
 	id := transcript.HashID(append([]string{name, r.origin, r.before(), string(e.Type)}, parts...)...)
-	for n := 2; r.used[id]; n++ { // the same was said again after a rollback
+	for n := 2; r.used[id]; n++ { // the same message came again after a rollback
 		id = transcript.HashID(id, strconv.Itoa(n))
 	}
 	r.used[id] = true
@@ -225,7 +225,7 @@ func (r *reader) add(e session.Entry, l *line, parts ...string) {
 }
 
 // before returns the record from which the next one has its name. States of the world do not
-// count: some forks repeat what was said without them, and are the same conversation.
+// count: some forks repeat the messages without them, and are the same conversation.
 func (r *reader) before() string {
 	if said, ok := r.worlds[r.current]; ok {
 		return said
@@ -233,9 +233,9 @@ func (r *reader) before() string {
 	return r.current
 }
 
-// worldState reads a state of the world: what the model was told so far about its surroundings,
-// or how that changed. When Codex resumes, it compares them with what they are now, and tells the
-// model what is new; without a state it says everything again.
+// worldState reads a state of the world: the facts about its surroundings that the model has got
+// so far, or how that changed. When Codex resumes, it compares them with what they are now, and
+// tells the model what is new; without a state it says everything again.
 func (r *reader) worldState(l line) error {
 	said := r.before()
 	if err := r.custom(l, kindWorld, "custom entry"); err != nil {

@@ -135,7 +135,7 @@ func (w *writer) conversation() error {
 	return w.entries(c.Entries[kept:], at)
 }
 
-// before writes what the model no longer sees.
+// before writes the entries that the model no longer sees.
 func (w *writer) before(path []session.Entry) error {
 	for i := 0; i < len(path); i++ {
 		e := &path[i]

@@ -85,7 +85,7 @@ func (r *eventReader) event(v loose.Value) {
 	r.addAt(m, at)
 }
 
-// action returns an action as a message, or nil if nothing was said or called.
+// action returns an action as a message, or nil if it has neither text nor a call.
 func (r *eventReader) action(v loose.Value, action string) *session.MessageEntry {
 	args := v.Get("args")
 	model := v.Get("source").Text() == "agent"

@@ -105,8 +105,8 @@ func withoutStoredResults(list []session.Content, answered map[string]bool) []se
 	return slices.DeleteFunc(list, func(c session.Content) bool { return c.ToolResult != nil && answered[c.ToolResult.ToolUseID] })
 }
 
-// contentKey identifies what a message says, however the recording spells it. Thoughts are left
-// out: a resumed recording has them as parts too, in another form.
+// contentKey identifies the content of a message, however the recording spells it. Thoughts are
+// left out: a resumed recording has them as parts too, in another form.
 func contentKey(v loose.Value) string {
 	said, results := decode(v, nil)
 	if said.Message == nil {

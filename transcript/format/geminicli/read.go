@@ -48,8 +48,8 @@ type message struct {
 	native string
 	value  loose.Value
 	parent *message // nil for the first
-	echo   bool     // it only repeats what was said, and becomes no record
-	idle   bool     // it was said again at the start of a resume, and nothing follows it
+	echo   bool     // it only repeats a message, and becomes no record
+	idle   bool     // it was repeated at the start of a resume, and nothing follows it
 	from   []transcript.Span
 }
 
@@ -210,7 +210,7 @@ func (m *message) follows(other *message) bool {
 }
 
 // replaceAll replaces the messages by others: after a compression, when a turn was given up,
-// and on resuming. As far as they are the same, nothing changes; the rest becomes another
+// and on resuming. The messages that are the same stay; the rest becomes another
 // branch. The new list lacks messages that the model is never sent, and may repeat results:
 // neither starts a branch.
 func (r *reader) replaceAll(list loose.Value, from []transcript.Span) {
@@ -290,7 +290,7 @@ func (r *reader) isEcho(v loose.Value) bool {
 	return len(list) > 0 && len(withoutStoredResults(list, r.answered)) == 0
 }
 
-// emit passes what was found to the sink.
+// emit passes the conversation to the sink.
 func (r *reader) emit() error {
 	conv := r.conversation()
 	for _, m := range r.all {

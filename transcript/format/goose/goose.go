@@ -60,7 +60,7 @@ func detect(f *transcript.File) bool {
 	if header.Has("type") {
 		return false
 	}
-	if !more { // nothing was said yet
+	if !more { // there is no message yet
 		return header.Has("working_dir") && (header.Has("description") || header.Has("message_count") || len(header.Except("working_dir")) == 0)
 	}
 	// Anything may have a description; a message with its time comes only after Goose's.

@@ -131,7 +131,7 @@ func (r *reader) addUsage(m *session.MessageEntry, meta loose.Value, at time.Tim
 	r.usage = r.usage[1:]
 }
 
-// split turns a content into blocks: what was said, and what tools answered.
+// split turns a content into blocks: those of the message, and the answers of tools.
 func split(content loose.Value) (said, results []session.Content) {
 	for b := range content.Items() {
 		switch b.Get("type").Text() {

@@ -19,11 +19,11 @@ type reader struct {
 	to           transcript.Sink
 	conversation loose.Value
 	begun        bool
-	system       string // the system prompt that was said last
+	system       string // the latest system prompt
 	span         transcript.Span
 }
 
-// response adds what was asked and what was answered.
+// response adds the prompt and the answer.
 func (r *reader) response(ctx context.Context, row loose.Value) error {
 	if !r.begun {
 		r.begun = true
@@ -152,7 +152,7 @@ func attachment(a loose.Value) session.Content {
 	return c
 }
 
-// answer returns what the model said.
+// answer returns the model's message.
 func answer(row loose.Value, calls []loose.Value) *session.MessageEntry {
 	list := blocks.Text(row.Get("response").Text())
 	for _, c := range calls {

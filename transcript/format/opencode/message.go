@@ -41,7 +41,7 @@ func (r *reader) end() error {
 	return r.to.Begin(r.conv)
 }
 
-// message adds the entries of a message: what was said, then what tools answered,
+// message adds the entries of a message: its text and calls, then the answers of tools,
 // in turns as the parts have them.
 func (r *reader) message(m loose.Value, parts []loose.Value, span transcript.Span) error {
 	id := m.Get("id").Text()
@@ -89,7 +89,7 @@ func (r *reader) compacting(part loose.Value) {
 	}
 }
 
-// compaction reads a message that summarises what came before.
+// compaction reads a message that summarises the ones before.
 func (r *reader) compaction(m loose.Value, parts []loose.Value, span transcript.Span) error {
 	var texts []string
 	for _, part := range parts {

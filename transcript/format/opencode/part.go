@@ -34,7 +34,7 @@ type splitter struct {
 	charged bool // a step said what it cost
 }
 
-// flush ends a piece: what was said, and then what the tools in it answered.
+// flush ends a piece: its text and calls, and then the answers of its tools.
 func (s *splitter) flush() {
 	if len(s.said.content) > 0 {
 		s.said.step = s.steps + 1
@@ -46,7 +46,7 @@ func (s *splitter) flush() {
 	s.said, s.results = piece{}, nil
 }
 
-// addText adds something that was said. If tools have answered, it was said after that, unless it
+// addText adds a block. If tools have answered, it comes after their answers, unless it
 // belongs to the same step: tools answer when the model has ended.
 func (s *splitter) addText(c session.Content, injected bool) {
 	if len(s.results) > 0 && c.ToolUse == nil && !s.inStep || len(s.said.content) > 0 && s.said.injected != injected {

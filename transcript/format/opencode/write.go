@@ -53,7 +53,7 @@ func sessionID(s *transcript.Script) string {
 	return idOf("ses_", s.Header.ID)
 }
 
-// idOf derives an id in opencode's form from one of ours.
+// idOf derives an id in opencode's form from the id of an entry.
 func idOf(prefix, id string) string {
 	return prefix + strings.ReplaceAll(transcript.HashID(prefix, id), "-", "")[:26]
 }
@@ -84,7 +84,7 @@ func (w *writer) info() jsonText {
 	var o, at residue.Object
 	o.Set("id", w.id)
 	o.Set("slug", w.Fact("slug", "coppice-"+idOf("", w.id)[:8]))
-	o.Set("projectID", "global") // replaced by that of the directory where it is imported
+	o.Set("projectID", "global") // the import replaces it by its directory's
 	o.Set("directory", s.Header.CWD)
 	if parent := s.Header.ParentSession; parent != "" && s.Header.Relation == session.RelationSubagent {
 		o.Set("parentID", w.Fact("parentID", idOf("ses_", parent)))
@@ -241,7 +241,7 @@ func (w *writer) compaction(e *session.Entry) {
 	summary.end(info)
 }
 
-// answer writes what a model thought, said and called, with what tools answered.
+// answer writes the thoughts, text and calls of a model, with the answers of tools.
 func (w *writer) answer(e *session.Entry, results map[string]result) {
 	m := w.begin(e)
 	w.model = modelOf(e.Message)

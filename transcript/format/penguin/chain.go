@@ -21,7 +21,7 @@ import (
 // part is a session of a chain, as one of its files has it.
 type part struct {
 	previous string        // the session that it continues, or ""
-	original string        // the first session of the chain, as far as it is known
+	original string        // the first known session of the chain
 	messages []loose.Value // all of them
 	ids      []string      // what each is called as an entry
 	marker   int           // which of them says what the session continues; -1: none

@@ -86,7 +86,7 @@ func problem(line transcript.Line, reason string) []transcript.Problem {
 	return []transcript.Problem{{Pos: line.Pos, Line: line.No, Reason: reason}}
 }
 
-// Head returns the objects among the first lines of a file, as far as its head shows them,
+// Head returns the objects among the first lines of a file that its head shows,
 // for detecting its format.
 func Head(f *transcript.File, most int) []loose.Value {
 	h := transcript.Seen(f, func(f *transcript.File) *head { return &head{rest: f.Head()} })
@@ -117,7 +117,7 @@ func (h *head) split(line []byte) {
 	}
 }
 
-// First returns the first object of a file, as far as its head shows it, or nil.
+// First returns the first object of a file, or nil if its head does not show one.
 func First(f *transcript.File) loose.Value {
 	if head := Head(f, 1); len(head) > 0 {
 		return head[0]

@@ -2,8 +2,8 @@
 // programs' files, where a member is a string in one version, an object in the
 // next, and absent in a third.
 //
-// A reader asks a Value for what it hopes to find, and gets a zero value if it is something
-// else. So a reader never fails on what it did not expect.
+// A reader asks a Value for the type that it hopes to find, and gets a zero value if it is
+// something else. So a reader never fails on what it did not expect.
 package loose
 
 import (

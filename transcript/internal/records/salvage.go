@@ -9,8 +9,8 @@ import (
 	"github.com/coppice-dev/coppice/transcript/internal/residue"
 )
 
-// WholeOrTorn is Whole for an object with a list of what was said, in the member of that name.
-// If the file is cut off or broken in that list, it returns what comes before.
+// WholeOrTorn is Whole for an object with a list of messages, in the member of that name.
+// If the file is cut off or broken in that list, it returns the part before.
 func WholeOrTorn(f *transcript.File, list string, to transcript.Sink) (Record, error) {
 	whole, broken := Whole(f)
 	if broken == nil {
