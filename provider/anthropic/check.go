@@ -75,6 +75,8 @@ func (c *checker) system(raw json.RawMessage) {
 	}
 }
 
+// message checks a message. The last one may be the beginning of an answer that the model
+// continues, and may then be empty.
 func (c *checker) message(at string, raw json.RawMessage, last bool) wire.Turn {
 	t := wire.Turn{At: at}
 	o, ok := c.Object(at, raw)
@@ -148,6 +150,8 @@ func (c *checker) text(at string, o wire.Object) {
 	}
 }
 
+// source checks the source of a picture or a document. One that is stored elsewhere has no media
+// type.
 func (c *checker) source(at string, raw json.RawMessage, result bool) {
 	c.Media(at, media.Anthropic, block(raw), result)
 	source := wire.Members(wire.Members(raw).Get("source"))

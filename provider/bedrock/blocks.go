@@ -75,12 +75,14 @@ func bytesOf(o *wire.Object) (data string, ok bool) {
 	return data, ok
 }
 
+// mediaBlock reads a picture or a recording, whose media type is its kind and its format.
 func mediaBlock(kind string, o *wire.Object) (c session.Content, ok bool) {
 	format, hasFormat := o.TakeText("format")
 	data, ok := bytesOf(o)
 	return session.Media(&session.Source{Type: provider.SourceBase64, MediaType: kind + "/" + format, Data: data}), ok && hasFormat
 }
 
+// document reads a file. An unknown format has no media type, so the block is kept whole.
 func document(o *wire.Object) (c session.Content, ok bool) {
 	format, _ := o.TakeStr("format")
 	mediaType, known := documentTypes[format]
@@ -89,6 +91,7 @@ func document(o *wire.Object) (c session.Content, ok bool) {
 	return session.File(name, &session.Source{Type: provider.SourceBase64, MediaType: mediaType, Data: data}), ok && known && hasName
 }
 
+// toolUse reads a call. An input that is no object stays among the unknown members, too.
 func toolUse(o *wire.Object) (c session.Content, ok bool) {
 	id, hasID := o.TakeStr("toolUseId")
 	name, hasName := o.TakeStr("name")
@@ -99,6 +102,7 @@ func toolUse(o *wire.Object) (c session.Content, ok bool) {
 	return session.ToolUseJSON(id, name, input), hasID && hasName && input != nil
 }
 
+// toolResult reads a tool's answer. Only a status of "error" has a field of its own.
 func toolResult(o *wire.Object) (c session.Content, ok bool) {
 	id, hasID := o.TakeStr("toolUseId")
 	list, ok := wire.TakeBlocks(o, "content")
@@ -128,6 +132,7 @@ func resultPart(raw json.RawMessage) session.Content {
 	return wire.Raw(raw)
 }
 
+// reasoning reads thinking: a text with its signature, or redacted bytes.
 func reasoning(o *wire.Object) (c session.Content, ok bool) {
 	c = session.Thinking("", "")
 	if data, ok := o.TakeText("redactedContent"); ok {

@@ -71,6 +71,7 @@ func systemPrompt(o *wire.Object) (e session.Entry, ok bool) {
 	return session.Entry{Type: session.TypeMessage, Message: m}, true
 }
 
+// response reads a response of Converse: a message in the output, and the usage beside it.
 func response(o wire.Object) (*provider.Body, error) {
 	output, _ := o.TakeObject("output")
 	inner, ok := output.TakeObject("message")

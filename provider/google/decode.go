@@ -81,6 +81,7 @@ func (d *Decoder) contents(list []json.RawMessage) ([]session.Entry, error) {
 	return wire.DecodeList(list, wire.Google, "content", d.content)
 }
 
+// content reads a content. One without a role is the user's.
 func (d *Decoder) content(o wire.Object) []session.Entry {
 	m := &session.MessageEntry{Role: session.RoleUser}
 	var r wire.Residue
@@ -156,6 +157,8 @@ func (d *Decoder) response(o wire.Object) (*provider.Body, error) {
 	return b, nil
 }
 
+// candidate reads an answer. The response around it is kept with it, and the usage is for all
+// answers together.
 func (d *Decoder) candidate(response, candidate wire.Object) session.Entry {
 	e := session.Entry{Type: session.TypeMessage}
 	m := &session.MessageEntry{Role: session.RoleAssistant, Provider: "google"}

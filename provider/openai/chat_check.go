@@ -29,6 +29,7 @@ type chatChecker struct {
 	tool  bool        // the last message was a result
 }
 
+// message checks a message. The results of one turn are messages in a row.
 func (c *chatChecker) message(at string, raw json.RawMessage) {
 	o, ok := c.Object(at, raw)
 	if !ok {
@@ -55,6 +56,7 @@ func (c *chatChecker) message(at string, raw json.RawMessage) {
 	}
 }
 
+// assistant checks a model's message: with calls, it needs no content.
 func (c *chatChecker) assistant(t *wire.Turn, at string, o wire.Object) {
 	if calls := o.Get("tool_calls"); calls != nil {
 		list, ok := c.List(at+".", o, "tool_calls")
@@ -79,6 +81,7 @@ func (c *chatChecker) assistant(t *wire.Turn, at string, o wire.Object) {
 	c.content(at, o, session.RoleAssistant)
 }
 
+// call checks a call of a function or of a custom tool, whose input is text.
 func (c *chatChecker) call(t *wire.Turn, at string, o wire.Object) {
 	id := o.Str("id")
 	if id == "" || len(id) > maxChatID {
@@ -96,6 +99,7 @@ func (c *chatChecker) call(t *wire.Turn, at string, o wire.Object) {
 	t.Calls = append(t.Calls, wire.Ref{ID: id, At: at})
 }
 
+// content checks a content: only users may send media.
 func (c *chatChecker) content(at string, o wire.Object, role session.MessageRole) {
 	content := o.Get("content")
 	if rawjson.Kind(content) == 's' {

@@ -23,6 +23,7 @@ func chatPart(raw json.RawMessage) session.Content {
 	return wire.Raw(raw)
 }
 
+// partOf reads a known part. A part of a recording names the format alone: wav is audio/wav.
 func partOf(kind string, o *wire.Object, r *wire.Residue) (c session.Content, ok bool) {
 	switch kind {
 	case "text":
@@ -46,12 +47,15 @@ func partOf(kind string, o *wire.Object, r *wire.Residue) (c session.Content, ok
 	return c, false
 }
 
+// keepInner keeps the unknown members of an object in a part.
 func keepInner(r *wire.Residue, name string, inner wire.Object) {
 	if len(inner) > 0 {
 		r.Fields.SetObject(name, inner)
 	}
 }
 
+// imagePart reads a picture, by its address or as a data URL. Some writers leave out the object
+// around the URL.
 func imagePart(o *wire.Object, r *wire.Residue) (c session.Content, ok bool) {
 	if url, ok := o.TakeStr("image_url"); ok {
 		r.Form = formString
@@ -63,6 +67,8 @@ func imagePart(o *wire.Object, r *wire.Residue) (c session.Content, ok bool) {
 	return session.ImageFrom(provider.SourceAt(url)), ok
 }
 
+// filePart reads a file: the id of an upload, or a data URL. Chat Completions takes no addresses,
+// so a part with one is kept whole.
 func filePart(o *wire.Object, r *wire.Residue) (c session.Content, ok bool) {
 	inner, _ := o.TakeObject("file")
 	name, _ := inner.TakeText("filename")
@@ -144,6 +150,7 @@ func (e *chatEncoder) newPart(c *session.Content, r *wire.Residue) (o wire.Objec
 	return o, ""
 }
 
+// newImagePart writes a picture, in the form that it was read in.
 func newImagePart(source *session.Source, r *wire.Residue) (o wire.Object, inner string) {
 	url, ok := provider.URLOf(source)
 	if !ok {
@@ -160,6 +167,7 @@ func newImagePart(source *session.Source, r *wire.Residue) (o wire.Object, inner
 	return o, "image_url"
 }
 
+// newFilePart writes a file. A file of plain text is sent as a text.
 func (e *chatEncoder) newFilePart(f *session.FileContent) (o wire.Object, inner string) {
 	var file wire.Object
 	switch f.Source.Type {

@@ -9,6 +9,7 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
+// hashKey returns the key of an id that is no UUID.
 func hashKey(id []byte) key {
 	sum := sha256.Sum256(id)
 	return key(sum[:16])
@@ -114,6 +115,8 @@ func extra(fields *session.Fields, m member) {
 	*fields = append(*fields, session.Field{Name: m.key, Value: bytes.Clone(m.value)})
 }
 
+// textBlock reads a text. Like all readers of blocks it reports false for a malformed block, which
+// is then kept whole.
 func textBlock(members []member) (session.Content, bool) {
 	t := &session.TextContent{}
 	ok := false
@@ -127,6 +130,7 @@ func textBlock(members []member) (session.Content, bool) {
 	return session.Content{Type: session.ContentTypeText, Text: t}, ok
 }
 
+// thinkingBlock reads thinking, which may be empty beside its signature, or redacted thinking.
 func thinkingBlock(members []member) (session.Content, bool) {
 	t := &session.ThinkingContent{}
 	ok := true
@@ -147,6 +151,7 @@ func thinkingBlock(members []member) (session.Content, bool) {
 	return session.Content{Type: session.ContentTypeThinking, Thinking: t}, ok
 }
 
+// toolUseBlock reads a call. The input is kept as bytes, because most readers never ask for it.
 func toolUseBlock(members []member) (session.Content, bool) {
 	var id, name string
 	var input []byte
@@ -171,6 +176,7 @@ func toolUseBlock(members []member) (session.Content, bool) {
 	return c, true
 }
 
+// toolResultBlock reads a tool's answer. Without the id of its call it would answer nothing.
 func toolResultBlock(members []member) (session.Content, bool) {
 	r := &session.ToolResultContent{}
 	ok := true
@@ -222,6 +228,7 @@ func resultContent(r *session.ToolResultContent, raw []byte) bool {
 // blocksField marks a result that was a list with one text block, not a bare text.
 const blocksField = "blocks"
 
+// sourceBlock reads a picture or a document.
 func sourceBlock(members []member, t session.ContentType) (session.Content, bool) {
 	var s *session.Source
 	var name string

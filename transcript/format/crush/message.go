@@ -59,6 +59,8 @@ func add(m *session.MessageEntry, kind string, data, part loose.Value) {
 	}
 }
 
+// thinking reads what the model thought. The members beside the text differ by provider, so they
+// are kept.
 func thinking(data loose.Value) session.Content {
 	c := session.Thinking(data.Get("thinking").Text(), data.Get("signature").Text())
 	c.Thinking.Extra = data.Except("thinking", "signature", "started_at", "finished_at")
@@ -82,6 +84,7 @@ func call(data loose.Value) session.Content {
 	return c
 }
 
+// result reads a tool's answer, whose metadata is JSON in a string. A picture is beside the text.
 func result(data loose.Value) session.Content {
 	c := session.ToolResult(data.Get("tool_call_id").Text(), data.Get("content").Text(), data.Get("is_error").Bool())
 	if picture := data.Get("data").Text(); picture != "" {
@@ -95,6 +98,7 @@ func result(data loose.Value) session.Content {
 	return c
 }
 
+// finish reads why the model stopped. With an error, it says which.
 func finish(m *session.MessageEntry, data loose.Value) {
 	m.StopReason = data.Get("reason").Text()
 	if message := data.Get("message").Text(); message != "" {

@@ -27,6 +27,8 @@ func Format() *transcript.Format {
 	return &transcript.Format{Name: name, Title: "Droid", Detect: detect, Read: read, Places: places}
 }
 
+// detect looks at the first line: a session file begins with its header, the output of
+// "droid exec" with any line that has the session's id and a time.
 func detect(f *transcript.File) bool {
 	v := jsonl.First(f)
 	switch v.Get("type").Text() {
@@ -87,6 +89,7 @@ func (r *reader) line(o jsonl.Object) error {
 	return r.add(o, id, entries)
 }
 
+// start reads the header of a session file.
 func (r *reader) start(v loose.Value) error {
 	if r.begun {
 		r.to.Count("further session_start line", transcript.OnlyKept, 1)
@@ -99,6 +102,8 @@ func (r *reader) start(v loose.Value) error {
 	return r.begin(v)
 }
 
+// begin announces the session once. The output of "droid exec" has no header, so its first line
+// names the session.
 func (r *reader) begin(v loose.Value) error {
 	if r.begun {
 		return nil
@@ -121,6 +126,7 @@ func (r *reader) message(o jsonl.Object) error {
 	return r.add(o, o.Get("id").Text(), entries)
 }
 
+// compaction reads a summary that replaces everything before it. Its member has two names.
 func (r *reader) compaction(o jsonl.Object) error {
 	summary := cmp.Or(o.Get("summaryText").Text(), o.Get("summary").Text())
 	r.to.Count("compaction line", "compaction", 1)

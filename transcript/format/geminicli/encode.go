@@ -93,6 +93,7 @@ func isPart(c *session.Content) bool {
 	return string(encodeParts(&session.MessageEntry{Content: []session.Content{*c}}, "user")) != "[]"
 }
 
+// encodeThought is the reverse of thoughtText: a bold first line is the subject.
 func encodeThought(text string) json.RawMessage {
 	var o residue.Object
 	subject, description := "", text
@@ -106,6 +107,8 @@ func encodeThought(text string) json.RawMessage {
 	return o.JSON()
 }
 
+// encodeTokens writes a usage as the program counts: the input is the whole context with its
+// cached part, and the output lacks the thoughts.
 func encodeTokens(u *session.Usage) json.RawMessage {
 	input, output := u.Sent(), max(u.Output-u.Reasoning, 0)
 	var o residue.Object
@@ -150,6 +153,7 @@ func encodeCall(call *session.ToolUseContent, answer *session.ToolResultContent)
 	return o.JSON()
 }
 
+// encodeResult writes a result as parts: the function's response with the text, then the media.
 func encodeResult(call *session.ToolUseContent, t *session.ToolResultContent) json.RawMessage {
 	member := "output"
 	if t.IsError {

@@ -28,6 +28,8 @@ func Format() *transcript.Format {
 
 func resume(id string) []string { return []string{"goose", "session", "--resume", "--session-id", id} }
 
+// places are the directories of old and new versions: they moved from the configuration to the
+// data. GOOSE_PATH_ROOT replaces both, and on Windows everything is below the maker's name.
 func places(env transcript.Env) []transcript.Place {
 	dirs := []string{
 		filepath.Join(place.Data(env), "goose", "sessions"),
@@ -69,6 +71,7 @@ func detect(f *transcript.File) bool {
 	return (header.Has("working_dir") || header.Has("description")) && seen.Has("role") && seen.Has("created")
 }
 
+// isExport recognises an export: a session as an object, with its messages as its conversation.
 func isExport(head []byte) bool {
 	if !bytes.Contains(head, []byte(`"working_dir"`)) {
 		return false // quicker than a close look
@@ -87,6 +90,8 @@ func read(ctx context.Context, f *transcript.File, to transcript.Sink) error {
 	return readLines(ctx, f, to)
 }
 
+// readLines reads an old file: a header, then a message on each line. Without a header, the name
+// of the file is the session's id.
 func readLines(ctx context.Context, f *transcript.File, to transcript.Sink) error {
 	name := strings.TrimSuffix(filepath.Base(f.Path), ".jsonl")
 	r := reader{to: to}
@@ -104,6 +109,7 @@ func readLines(ctx context.Context, f *transcript.File, to transcript.Sink) erro
 	})
 }
 
+// readExport reads the output of "goose session export --format json".
 func readExport(f *transcript.File, to transcript.Sink) error {
 	whole, err := records.Whole(f)
 	if err != nil {
@@ -148,6 +154,9 @@ func readDatabase(ctx context.Context, f *transcript.File, to transcript.Sink) e
 	})
 }
 
+// readSession reads a session of the database. Its rows are kept, because they have no place in
+// a file to which an entry could refer. Times are whole seconds, so the row's id orders the
+// messages of one second.
 func readSession(ctx context.Context, db *sqlitefile.DB, row loose.Value, to transcript.Sink) error {
 	r := reader{to: to, provider: row.Get("provider_name").Text(), model: sqlitefile.JSON(row.Get("model_config_json")).Get("model_name").Text()}
 	if err := r.begin(conversation(row, "")); err != nil {

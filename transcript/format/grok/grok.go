@@ -35,6 +35,7 @@ func detect(f *transcript.File) bool {
 	return filepath.Base(f.Path) == history && jsonl.First(f).Has("type", "content")
 }
 
+// places finds sessions/<directory, percent-encoded>/<id>/chat_history.jsonl.
 func places(env transcript.Env) []transcript.Place {
 	return place.In(filepath.Join(env.Home, ".grok", "sessions"), history)
 }
@@ -101,6 +102,8 @@ func (r *reader) line(o jsonl.Object) error {
 	return records.AddParts(r.to, line, "", entries)
 }
 
+// decode turns a line into entries, and says what it became. Reasoning is an item of OpenAI's
+// Responses. A synthetic_reason says why Grok wrote a message in the user's name.
 func (r *reader) decode(v loose.Value, kind string) ([]session.Entry, string) {
 	m := &session.MessageEntry{Role: kind}
 	switch kind {
@@ -145,6 +148,7 @@ func (r *reader) answer(v loose.Value, m *session.MessageEntry) []session.Entry 
 	return []session.Entry{session.ModelChange("xai", m.Model), said}
 }
 
+// contents reads a text or a list of parts.
 func contents(v loose.Value) []session.Content {
 	if v.IsString() {
 		return []session.Content{session.Text(v.Text())}

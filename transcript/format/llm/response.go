@@ -71,6 +71,7 @@ func (r *reader) response(ctx context.Context, row loose.Value) error {
 	return nil
 }
 
+// rows returns the rows of a table that belong to a response.
 func (r *reader) rows(ctx context.Context, table, response string) ([]loose.Value, error) {
 	var list []loose.Value
 	err := walk.Each(r.db.Rows(ctx, table, "response_id", response, "id"), func(row loose.Value) error {
@@ -80,6 +81,8 @@ func (r *reader) rows(ctx context.Context, table, response string) ([]loose.Valu
 	return list, err
 }
 
+// whole returns the rows from which a response's entries are made, as lines: they are kept
+// together, because they have no place in a file to which an entry could refer.
 func whole(row loose.Value, more ...[]loose.Value) []byte {
 	lines := [][]byte{row}
 	for _, list := range more {
@@ -137,6 +140,7 @@ func (r *reader) asked(ctx context.Context, row loose.Value, id string) ([]sessi
 	return append(list, blocks.Text(row.Get("prompt").Text())...), nil
 }
 
+// attachment reads a picture, a recording or a file: its bytes, its address, or only its path.
 func attachment(a loose.Value) session.Content {
 	source := &session.Source{Type: "base64", MediaType: a.Get("type").Text(), Data: a.Get("content").Text()}
 	if source.Data == "" {

@@ -76,6 +76,7 @@ func (r *reader) message(m loose.Value, parts []loose.Value, span transcript.Spa
 	return nil
 }
 
+// add adds a record that follows the last one: opencode's messages are a list.
 func (r *reader) add(record transcript.Record) error {
 	record.Parent = cmp.Or(r.last, transcript.Root)
 	r.last = record.ID
@@ -105,6 +106,8 @@ func (r *reader) compaction(m loose.Value, parts []loose.Value, span transcript.
 
 func at(m loose.Value) time.Time { return m.Get("time", "created").Time(time.UTC) }
 
+// entry turns a piece of a message into a message of its own: opencode keeps calls and their
+// results in one message.
 func (r *reader) entry(m loose.Value, p piece) session.Entry {
 	out := &session.MessageEntry{Role: m.Get("role").Text(), Content: p.content}
 	switch {

@@ -22,6 +22,8 @@ var members = []string{
 	"llm_request_lifecycles", "tool_call_records", "tool_result_records",
 }
 
+// write makes the session's document and its line in the index. Without an id of Penguin's, the
+// session gets one in its form: the local time at which it began, and a hash.
 func write(_ context.Context, s *transcript.Script, env transcript.Env) (*transcript.Output, error) {
 	id := cmp.Or(s.NativeID, "session_"+s.Header.CreatedAt.Local().Format("20060102_150405")+"_"+transcript.HashID(s.Header.ID)[:8])
 	w := writer{Draft: draft.Draft{Script: s}, id: id, active: s.Header.CreatedAt}
@@ -49,6 +51,7 @@ type writer struct {
 	marked   bool // the message that says what the session continues is there
 }
 
+// add adds an entry. Penguin sends all messages that fit and has no place for compactions.
 func (w *writer) add(e *session.Entry) {
 	switch {
 	case e.Continues != nil && !w.marked && w.Script.Header.Relation == session.RelationContinuation:

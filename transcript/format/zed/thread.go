@@ -25,6 +25,8 @@ type thread struct {
 	held []transcript.Record // what follows that answer
 }
 
+// read reads the messages. Today each is an object with one member, which names its kind; until
+// 2025 it had a role.
 func (t *thread) read() error {
 	for v := range t.doc.Get("messages").Items() {
 		var err error
@@ -76,6 +78,7 @@ func (t *thread) flush() error {
 	return nil
 }
 
+// user begins a turn. Zed records one usage for each of the user's messages.
 func (t *thread) user(v loose.Value) error {
 	if err := t.flush(); err != nil {
 		return err
@@ -84,6 +87,7 @@ func (t *thread) user(v loose.Value) error {
 	return t.to.Add(t.record(&session.MessageEntry{Role: session.RoleUser, Content: blocks.List(v.Get("content"), content)}))
 }
 
+// agent reads an answer. It has the results of its calls, too.
 func (t *thread) agent(v loose.Value) error {
 	m := t.answer()
 	m.Content = blocks.List(v.Get("content"), content)
@@ -94,6 +98,7 @@ func (t *thread) agent(v loose.Value) error {
 	return t.answered(m, results)
 }
 
+// answer returns an empty answer of the thread's model: messages do not name theirs.
 func (t *thread) answer() *session.MessageEntry {
 	model := t.doc.Get("model")
 	return &session.MessageEntry{Role: session.RoleAssistant, Provider: model.Get("provider").Text(), Model: model.Get("model").Text()}
@@ -139,6 +144,7 @@ func content(v loose.Value) session.Content {
 	return session.Content{Raw: v.Raw()}
 }
 
+// result reads a tool's answer: a text, a picture or, in some threads, a list of texts.
 func result(v loose.Value) session.Content {
 	body := v.Get("content")
 	r := session.ToolResult(v.Get("tool_use_id").Text(), body.Text(), v.Get("is_error").Bool())
