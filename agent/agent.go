@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -89,18 +90,12 @@ func (o *Options) check() error {
 	if err := kept.check(); err != nil {
 		return err
 	}
-	setDefault(&o.MaxSteps, 200)
-	setDefault(&o.Parallel, 8)
+	o.MaxSteps = cmp.Or(o.MaxSteps, 200)
+	o.Parallel = cmp.Or(o.Parallel, 8)
 	o.Draft = kept.Draft
-	setDefault(&o.ToolTimeout, 10*time.Minute)
+	o.ToolTimeout = cmp.Or(o.ToolTimeout, 10*time.Minute)
 	o.Tools = slices.Clone(o.Tools)
 	return nil
-}
-
-func setDefault[T int | time.Duration](v *T, value T) {
-	if *v == 0 {
-		*v = value
-	}
 }
 
 func checkTools(tools []Tool) error {

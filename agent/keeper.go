@@ -145,7 +145,7 @@ func (o *KeeperOptions) check() error {
 			return invalid("%s must not be negative", name)
 		}
 	}
-	setDefault(&o.Draft, 500*time.Millisecond)
+	o.Draft = cmp.Or(o.Draft, 500*time.Millisecond)
 	return provider.CheckTools(o.Tools)
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/coppice-dev/coppice/agent"
 	"github.com/coppice-dev/coppice/index"
@@ -14,6 +13,7 @@ import (
 	"github.com/coppice-dev/coppice/session/files"
 	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/store/lease"
+	"github.com/coppice-dev/coppice/window"
 )
 
 // Card is what a person needs to take up a conversation again: what was asked, what was done,
@@ -256,10 +256,8 @@ func clipped(text string, limit int) string {
 	if len(text) <= limit {
 		return text
 	}
-	for limit > 0 && !utf8.RuneStart(text[limit]) {
-		limit--
-	}
-	return text[:limit] + "…"
+	beginning, _ := window.Ends(text, limit, 0)
+	return beginning + "…"
 }
 
 // addStep fills in the latest call.

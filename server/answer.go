@@ -89,15 +89,9 @@ func (s *Server) answerWhole(ctx context.Context, w http.ResponseWriter, r *http
 	}
 	w.Header().Set("Content-Type", plainJSON)
 	w.Header().Set("Cache-Control", "no-cache") // it may be cached, but must be revalidated
-	if r.Method == http.MethodGet {
-		tag := etag(text)
-		w.Header().Set("ETag", tag)
-		if matches(r.Header.Get("If-None-Match"), tag) {
-			w.WriteHeader(http.StatusNotModified)
-			return
-		}
+	if r.Method != http.MethodGet || !isNotModified(w, r, text) {
+		_, _ = w.Write(text) // the caller may be gone
 	}
-	_, _ = w.Write(text) // the caller may be gone
 }
 
 // bounded returns a context in which what an operation reads counts as memory of its caller. What
@@ -115,6 +109,18 @@ func bounded(ctx context.Context, op *described, out *stream) context.Context {
 		// with the same token has anything left.
 		return held.reserve(ctx, min(n, held.of.share-held.size))
 	})
+}
+
+// isNotModified sets the ETag of an answer. It reports whether the caller has the answer already,
+// and then says so in its place.
+func isNotModified(w http.ResponseWriter, r *http.Request, text []byte) bool {
+	tag := etag(text)
+	w.Header().Set("ETag", tag)
+	has := matches(r.Header.Get("If-None-Match"), tag)
+	if has {
+		w.WriteHeader(http.StatusNotModified)
+	}
+	return has
 }
 
 func etag(text []byte) string {

@@ -254,11 +254,7 @@ func (s *Server) serveAPI(w http.ResponseWriter, r *http.Request) {
 
 func serveDocument(w http.ResponseWriter, r *http.Request, text []byte) {
 	w.Header().Set("Content-Type", plainJSON)
-	tag := etag(text)
-	w.Header().Set("ETag", tag)
-	if matches(r.Header.Get("If-None-Match"), tag) {
-		w.WriteHeader(http.StatusNotModified)
-		return
+	if !isNotModified(w, r, text) {
+		_, _ = w.Write(text) // the caller may be gone
 	}
-	_, _ = w.Write(text) // the caller may be gone
 }

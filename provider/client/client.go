@@ -103,9 +103,9 @@ func New(o Options) (*Client, error) {
 			o.Name = o.Provider
 		}
 	}
-	setDefault(&o.Connect, 15*time.Second)
-	setDefault(&o.FirstByte, 5*time.Minute)
-	setDefault(&o.Silence, 2*time.Minute)
+	o.Connect = cmp.Or(o.Connect, 15*time.Second)
+	o.FirstByte = cmp.Or(o.FirstByte, 5*time.Minute)
+	o.Silence = cmp.Or(o.Silence, 2*time.Minute)
 	c := &Client{opts: o, dialect: d, base: strings.TrimSuffix(o.BaseURL, "/"), http: o.HTTP}
 	c.info = provider.Info{Provider: o.Name, Model: o.Model, API: o.Provider, MaxBytes: d.maxBytes}
 	c.info.Retries = provider.Retries{Most: o.Retries, First: o.Retry, Longest: o.RetryAfter}
@@ -133,12 +133,6 @@ func CheckBaseURL(given string) error {
 		return invalid("the base URL %q must begin with http:// or https:// and name a host", given)
 	}
 	return nil
-}
-
-func setDefault(d *time.Duration, value time.Duration) {
-	if *d == 0 {
-		*d = value
-	}
 }
 
 func invalid(format string, args ...any) error {

@@ -23,7 +23,7 @@ func chatPart(raw json.RawMessage) session.Content {
 	return wire.Raw(raw)
 }
 
-// partOf reads a known part. A part of a recording names the format alone: wav is audio/wav.
+// partOf reads a known part.
 func partOf(kind string, o *wire.Object, r *wire.Residue) (c session.Content, ok bool) {
 	switch kind {
 	case "text":
@@ -36,15 +36,31 @@ func partOf(kind string, o *wire.Object, r *wire.Residue) (c session.Content, ok
 	case "image_url":
 		return imagePart(o, r)
 	case "input_audio":
-		inner, _ := o.TakeObject("input_audio")
-		data, hasData := inner.TakeStr("data")
-		format, hasFormat := inner.TakeStr("format")
-		keepInner(r, "input_audio", inner)
-		return session.Media(&session.Source{Type: provider.SourceBase64, MediaType: "audio/" + format, Data: data}), hasData && hasFormat
+		return audioPart(o, r)
 	case "file":
 		return filePart(o, r)
 	}
 	return c, false
+}
+
+// audioPart reads a recording, which both APIs write in the same form. It names its format alone:
+// wav is audio/wav.
+func audioPart(o *wire.Object, r *wire.Residue) (c session.Content, ok bool) {
+	inner, _ := o.TakeObject("input_audio")
+	data, hasData := inner.TakeStr("data")
+	format, hasFormat := inner.TakeStr("format")
+	keepInner(r, "input_audio", inner)
+	return session.Media(&session.Source{Type: provider.SourceBase64, MediaType: "audio/" + format, Data: data}), hasData && hasFormat
+}
+
+// newAudioPart writes a recording.
+func newAudioPart(source *session.Source) (o wire.Object) {
+	o.SetStr("type", "input_audio")
+	var audio wire.Object
+	audio.SetStr("data", source.Data)
+	audio.SetStr("format", strings.TrimPrefix(source.MediaType, "audio/"))
+	o.SetObject("input_audio", audio)
+	return o
 }
 
 // keepInner keeps the unknown members of an object in a part.
@@ -138,12 +154,7 @@ func (e *chatEncoder) newPart(c *session.Content, r *wire.Residue) (o wire.Objec
 	case c.Image != nil:
 		return newImagePart(source, r)
 	case c.Audio != nil && source.Type == provider.SourceBase64:
-		o.SetStr("type", "input_audio")
-		var audio wire.Object
-		audio.SetStr("data", source.Data)
-		audio.SetStr("format", strings.TrimPrefix(source.MediaType, "audio/"))
-		o.SetObject("input_audio", audio)
-		return o, "input_audio"
+		return newAudioPart(source), "input_audio"
 	case c.File != nil:
 		return e.newFilePart(c.File)
 	}

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/coppice-dev/coppice/provider"
 	"github.com/coppice-dev/coppice/provider/internal/wire"
@@ -356,11 +355,7 @@ func newItemPart(c *session.Content, form, usual string) wire.Object {
 		o.SetStr("type", "input_image")
 		o.SetStr("image_url", url)
 	case c.Audio != nil && source.Type == provider.SourceBase64:
-		o.SetStr("type", "input_audio")
-		var audio wire.Object
-		audio.SetStr("data", source.Data)
-		audio.SetStr("format", strings.TrimPrefix(source.MediaType, "audio/"))
-		o.SetObject("input_audio", audio)
+		return newAudioPart(source)
 	case c.File != nil:
 		return newInputFile(c.File)
 	}

@@ -240,11 +240,7 @@ func itemPartOf(kind string, o *wire.Object, r *wire.Residue) (c session.Content
 		id, ok := o.TakeStr("file_id")
 		return session.ImageFrom(&session.Source{Type: provider.SourceFile, Data: id}), ok
 	case "input_audio":
-		inner, _ := o.TakeObject("input_audio")
-		data, hasData := inner.TakeStr("data")
-		format, hasFormat := inner.TakeStr("format")
-		keepInner(r, "input_audio", inner)
-		return session.Media(&session.Source{Type: provider.SourceBase64, MediaType: "audio/" + format, Data: data}), hasData && hasFormat
+		return audioPart(o, r)
 	case "input_file":
 		return inputFile(o)
 	}

@@ -1,7 +1,6 @@
 package html
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"maps"
@@ -236,12 +235,9 @@ func indented(v any) string {
 	if large, ok := v.(json.RawMessage); ok { // with its items on lines of their own it would be many times as long
 		return string(large)
 	}
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	if err := enc.Encode(v); err != nil {
+	text, err := render.IndentJSON(v)
+	if err != nil {
 		return err.Error()
 	}
-	return strings.TrimSuffix(b.String(), "\n")
+	return text
 }

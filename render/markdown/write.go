@@ -1,7 +1,6 @@
 package markdown
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -144,7 +143,7 @@ func messageText(e *session.Entry) (string, error) {
 		b.WriteString("\n\n") // it has no text, but the format requires one
 	}
 	if len(calls) > 0 {
-		text, err := indented(calls)
+		text, err := render.IndentJSON(calls)
 		if err != nil {
 			return "", err
 		}
@@ -238,14 +237,4 @@ func newToolCall(c *session.Content) (toolCall, error) {
 	}
 	err = json.Unmarshal(block, &raw)
 	return toolCall{c.ToolUse.Name, raw.ToolUse.Input}, err
-}
-
-// indented is JSON for people: two spaces, and no escapes for < and >.
-func indented(v any) (string, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	err := enc.Encode(v)
-	return strings.TrimRight(b.String(), "\n"), err
 }

@@ -1,9 +1,7 @@
 package terminal
 
 import (
-	"bytes"
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"strings"
@@ -123,15 +121,13 @@ func (r *reader) command(text string) {
 	}
 }
 
+// indentedJSON returns arguments as JSON or, if that is impossible, in Go's words.
 func indentedJSON(v any) string {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	if err := enc.Encode(v); err != nil {
+	text, err := render.IndentJSON(v)
+	if err != nil {
 		return fmt.Sprint(v)
 	}
-	return b.String()
+	return text
 }
 
 func (r *reader) todos(todos []render.Todo) {
