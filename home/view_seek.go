@@ -450,19 +450,12 @@ func blockTexts(blocks []session.Content, yield func(string) bool) bool {
 	return true
 }
 
-// mediaTexts yields what is known about an image, a recording or a file.
+// mediaTexts yields the name, the type and the address of an image, a recording or a file.
 func mediaTexts(c *session.Content, yield func(string) bool) bool {
-	source := (*session.Source)(nil)
-	switch {
-	case c.Image != nil:
-		source = c.Image.Source
-	case c.Audio != nil:
-		source = c.Audio.Source
-	case c.File != nil:
-		if source = c.File.Source; !yield(c.File.Name) {
-			return false
-		}
+	if c.File != nil && !yield(c.File.Name) {
+		return false
 	}
+	source := c.Source()
 	if source == nil {
 		return true
 	}

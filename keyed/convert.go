@@ -124,15 +124,7 @@ func resultText(r *session.ToolResultContent) string {
 
 // placeholder returns the text that replaces other content in a history.
 func placeholder(c *session.Content) string {
-	var source *session.Source
-	switch {
-	case c.Image != nil:
-		source = c.Image.Source
-	case c.Audio != nil:
-		source = c.Audio.Source
-	case c.File != nil:
-		source = c.File.Source
-	}
+	source := c.Source()
 	if source == nil || source.MediaType == "" {
 		return "[" + string(c.Type) + "]"
 	}

@@ -235,15 +235,7 @@ func MediaGist(c *session.Content) string {
 	if c.Raw != nil {
 		return unknownGist(c)
 	}
-	name, source := string(c.Type), (*session.Source)(nil)
-	switch {
-	case c.Image != nil:
-		source = c.Image.Source
-	case c.Audio != nil:
-		source = c.Audio.Source
-	case c.File != nil:
-		source = c.File.Source
-	}
+	name, source := string(c.Type), c.Source()
 	if source != nil && source.MediaType != "" {
 		name = source.MediaType
 	}
