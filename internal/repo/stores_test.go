@@ -15,7 +15,7 @@ import (
 // made of files. Everything else works with any store.Store.
 var namesFiles = []string{
 	"conversation/sessions.go", "home/local/local.go", "keyed/manager.go", "session/manager.go",
-	"upkeep/backup/backup.go", "upkeep/backup/manifest.go", "upkeep/backup/read.go", "upkeep/backup/copy.go",
+	"upkeep/backup/backup.go", "upkeep/backup/copy.go", "upkeep/backup/manifest.go", "upkeep/backup/read.go",
 }
 
 func TestOnlyAFewFilesNameTheStoreOfFiles(t *testing.T) {
