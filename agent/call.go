@@ -65,7 +65,7 @@ func broken(p *Pending) string {
 func whyNotRun(p *Pending, why string, repeatable bool) string {
 	once := why != "" || !repeatable
 	switch {
-	case p.overtaken:
+	case p.superseded:
 		return supersededText
 	case p.denied:
 		return deniedText

@@ -59,7 +59,7 @@ func TestTheEndSaysWhatTheWholeContextSays(t *testing.T) {
 
 func callsIn(entries []session.Entry) (calls []string) {
 	for _, p := range pendingIn("s", entries) {
-		calls = append(calls, fmt.Sprint(p.Entry, p.ID, p.overtaken))
+		calls = append(calls, fmt.Sprint(p.Entry, p.ID, p.superseded))
 	}
 	return calls
 }

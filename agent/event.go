@@ -109,21 +109,21 @@ type Pending struct {
 	Entry string    `json:"entry"` // the message that has the call
 	State CallState `json:"state"`
 
-	started   bool // by the running turn, which need not log it again
-	order     int  // its place among the calls that are performed together
-	approved  bool // by a person
-	ours      bool // an agent of this store wrote it, in this conversation: see sign.go
-	changed   bool // the person who approved it gave it other arguments
-	denied    bool // on another branch
-	found     bool // its arguments are those that the log has
-	overtaken bool // the user has spoken since
-	cutOff    bool // with the answer that has it
+	started    bool // by the running turn, which need not log it again
+	order      int  // its place among the calls that are performed together
+	approved   bool // by a person
+	ours       bool // an agent of this store wrote it, in this conversation: see sign.go
+	changed    bool // the person who approved it gave it other arguments
+	denied     bool // on another branch
+	found      bool // its arguments are those that the log has
+	superseded bool // the user has spoken since
+	cutOff     bool // with the answer that has it
 }
 
 // isDecidedLater reports whether approval was requested for the call, and it waits for the
 // decision, or to be run after it.
 func (p *Pending) isDecidedLater() bool {
-	return !p.overtaken && !p.denied && (p.State == CallWaiting || p.State == CallAllowed)
+	return !p.superseded && !p.denied && (p.State == CallWaiting || p.State == CallAllowed)
 }
 
 // Compacted says what a compaction did.

@@ -54,11 +54,11 @@ type Keeper struct {
 
 	// What follows belongs to the work that is under way, if there is any.
 
-	ctx       context.Context
-	stop      context.CancelCauseFunc // ends ctx
-	lease     *lease.Lease
-	holds     atomic.Bool // the lease is ours
-	disturbed atomic.Bool // another writer has added to the session
+	ctx        context.Context
+	stop       context.CancelCauseFunc // ends ctx
+	lease      *lease.Lease
+	holds      atomic.Bool // the lease is ours
+	conflicted atomic.Bool // another writer has added to the session
 
 	inLast     int // how many messages the last session has, or unknownSize
 	recorded   recorded
@@ -66,7 +66,7 @@ type Keeper struct {
 	offer      map[string]any // the tools, as recordTools records them
 	offerSum   string
 	unanswered int    // calls that wait for their results
-	asked      string // the entry that says that the model is asked next, until a record names it
+	announced  string // the entry that says that the model is asked next, until a record names it
 	arriving   *draft
 
 	// What follows is only used by the exported methods.
@@ -189,8 +189,8 @@ func (k *Keeper) acquire(ctx context.Context, stop context.CancelCauseFunc) (rel
 		return nil, err
 	}
 	k.holds.Store(true)
-	k.offer, k.offerSum, k.unanswered, k.asked = nil, "", 0, ""
-	k.disturbed.Store(false)
+	k.offer, k.offerSum, k.unanswered, k.announced = nil, "", 0, ""
+	k.conflicted.Store(false)
 	return func() {
 		// If it fails, others have to wait until the lease runs out. The work is over anyway.
 		_ = k.lease.Release(context.WithoutCancel(ctx))

@@ -41,7 +41,7 @@ func (k *Keeper) append(entries ...session.Entry) (ids []string, err error) {
 	}
 	k.unanswered -= results
 	if asks {
-		k.asked = ids[len(ids)-1]
+		k.announced = ids[len(ids)-1]
 	}
 	k.publishWritten(entries, messages)
 	return ids, nil
@@ -63,7 +63,7 @@ func (k *Keeper) asksNext(entries []session.Entry) (results int, asks bool) {
 		}
 	}
 	asks = asks || results > 0 && results == k.unanswered
-	return results, asks && k.asked == "" && k.ctx.Err() == nil
+	return results, asks && k.announced == "" && k.ctx.Err() == nil
 }
 
 // publishWritten publishes messages that were written, each with its place and time in the log.
@@ -91,7 +91,7 @@ func (k *Keeper) publishWritten(entries []session.Entry, messages []int) {
 func (k *Keeper) write(try func() error) error {
 	return session.Retry(func() error {
 		err := try()
-		if errors.Is(err, session.ErrConflict) && k.disturbed.CompareAndSwap(false, true) {
+		if errors.Is(err, session.ErrConflict) && k.conflicted.CompareAndSwap(false, true) {
 			k.publish(Event{Type: Error, Err: err})
 		}
 		return err
@@ -140,7 +140,7 @@ func (k *Keeper) catchUp() error {
 		k.publishCaughtUp(shape, path[at+1:])
 		return nil
 	}
-	if k.disturbed.CompareAndSwap(false, true) {
+	if k.conflicted.CompareAndSwap(false, true) {
 		k.publish(Event{Type: Error, Err: &session.ConflictError{Leaf: leaf, Theirs: now, Err: session.ErrConflict}})
 	}
 	err = k.moveTo(leaf)

@@ -166,7 +166,7 @@ func pendingIn(in string, entries []session.Entry) (calls []Pending) {
 	for _, ref := range pairs.PendingCalls() {
 		e := added[ref.Entry]
 		p := pendingCall(in, e, e.Message.Content[ref.Block].ToolUse)
-		p.found, p.overtaken = true, spoken > ref.Entry
+		p.found, p.superseded = true, spoken > ref.Entry
 		calls = append(calls, p)
 	}
 	return calls

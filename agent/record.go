@@ -75,12 +75,12 @@ func (k *Keeper) asking() session.Entry {
 
 // announce records that the model is asked next, unless the log says so already.
 func (k *Keeper) announce() error {
-	if k.asked != "" {
+	if k.announced != "" {
 		return nil
 	}
 	ids, err := k.append(k.asking())
 	if err == nil {
-		k.asked = ids[0]
+		k.announced = ids[0]
 	}
 	return err
 }
@@ -88,8 +88,8 @@ func (k *Keeper) announce() error {
 // newRecord returns the facts about the announced request.
 func (k *Keeper) newRecord() *Record {
 	info := k.opts.Model
-	r := &Record{Asked: k.asked, Provider: info.Provider, Model: info.Model, API: info.API, Tools: k.recorded.tools}
-	k.asked = ""
+	r := &Record{Asked: k.announced, Provider: info.Provider, Model: info.Model, API: info.API, Tools: k.recorded.tools}
+	k.announced = ""
 	return r
 }
 

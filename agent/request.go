@@ -173,7 +173,7 @@ func billEntry(m *session.MessageEntry) session.Entry {
 // recordNotAsked records that the model was not asked after all, and why the work ended: an
 // error, or in words. It returns that error.
 func (k *Keeper) recordNotAsked(why string, cause error) error {
-	if k.asked == "" {
+	if k.announced == "" {
 		return cause
 	}
 	if cause != nil {

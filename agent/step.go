@@ -185,16 +185,16 @@ func (t *turn) prepare() (*request, error) {
 // the request tells the model, and the user should know as well.
 func (t *turn) reportLost(r *request) {
 	for _, n := range r.Encoded.Notes {
-		if !media.IsLost(n.What) || t.lost[n] {
+		if !media.IsLost(n.What) || t.reportedLosses[n] {
 			continue
 		}
 		for i := len(r.c.Entries) - 1; i >= 0; i-- {
 			e := &r.c.Entries[i]
 			if e.ID == n.Entry {
-				if t.lost == nil {
-					t.lost = make(map[provider.Note]bool)
+				if t.reportedLosses == nil {
+					t.reportedLosses = make(map[provider.Note]bool)
 				}
-				t.lost[n] = true
+				t.reportedLosses[n] = true
 				t.publish(Event{Type: Error, Err: fmt.Errorf("the model does not get everything: %s", n.What)})
 			}
 			if e.BeginsTurn() {

@@ -23,9 +23,9 @@ type turn struct {
 	out   Outcome
 	last  *Event // published when the turn has ended
 
-	cutOffs int                    // answers in a row that were cut off
-	lost    map[provider.Note]bool // losses that the user already knows about
-	begun   time.Time
+	cutOffs        int                    // answers in a row that were cut off
+	reportedLosses map[provider.Note]bool // losses that the user already knows about
+	begun          time.Time
 
 	spending sync.Mutex // guards cost, out.Usage and out.Steps: tasks run side by side
 	cost     int        // in millionths of a US dollar

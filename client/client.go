@@ -126,7 +126,7 @@ func (s *server) Do(ctx context.Context, op *home.Operation, request any, send f
 	}
 	f := follower{server: s, op: op, request: following, send: send}
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
-		f.came = false
+		f.received = false
 		result, err := s.once(ctx, op, following, f.receive)
 		if ctx.Err() != nil { // the end of a watch is not an error
 			return result, nil
@@ -134,7 +134,7 @@ func (s *server) Do(ctx context.Context, op *home.Operation, request any, send f
 		if !isLost(err) || !f.began {
 			return result, err
 		}
-		if f.came {
+		if f.received {
 			pause = firstPause
 		}
 		if err := f.reportLost(err); err != nil {
@@ -161,22 +161,22 @@ type follower struct {
 	request *home.FollowRequest
 	send    func(event any) error
 
-	began bool // a connection was there, and so the request makes sense
-	came  bool // something came by this connection
-	away  bool // the caller knows that the connection is lost
+	began        bool // a connection was there, and so the request makes sense
+	received     bool // something came by this connection
+	disconnected bool // the caller knows that the connection is lost
 }
 
 // receive passes on a piece of an answer.
 func (f *follower) receive(m *message) error {
-	if f.away {
-		f.away = false
+	if f.disconnected {
+		f.disconnected = false
 		if f.request.After == "" { // nothing says where the caller was
 			if err := f.send(home.Notice{Kind: home.EntriesMissed}); err != nil {
 				return err
 			}
 		}
 	}
-	f.began, f.came = true, true
+	f.began, f.received = true, true
 	if m.ID != "" {
 		f.request.After, f.request.Last = m.ID, 0
 	}
@@ -185,10 +185,10 @@ func (f *follower) receive(m *message) error {
 
 // reportLost tells the caller, once, that the connection is lost.
 func (f *follower) reportLost(err error) error {
-	if f.away {
+	if f.disconnected {
 		return nil
 	}
-	f.away = true
+	f.disconnected = true
 	why := home.Describe(err)
 	return f.send(home.Notice{Kind: home.ConnectionLost, Error: &why})
 }

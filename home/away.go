@@ -39,7 +39,7 @@ func Away(ctx context.Context, st store.Store, there Remote, o *Options) (*Home,
 		return nil, err
 	}
 	// Another machine does not decide what may run on this one: the user's own home does.
-	if h.own, err = h.settings.openOwn(ctx); err != nil {
+	if h.userStore, err = h.settings.openOwn(ctx); err != nil {
 		return nil, err
 	}
 	h.kind, h.site = awayKind, away{h, there}

@@ -292,7 +292,7 @@ func (p *Project) list(key string) []string {
 const trustNote = "projects.trusted"
 
 func (h *Home) trusted(ctx context.Context) (trusted map[string]string, _ error) {
-	text, err := h.own.Notes("").Read(ctx, trustNote)
+	text, err := h.userStore.Notes("").Read(ctx, trustNote)
 	if errors.Is(err, store.ErrNotExist) {
 		return nil, nil
 	}
@@ -375,7 +375,7 @@ func trustedDirs(trusted map[string]string) []string {
 }
 
 func (h *Home) changeTrust(ctx context.Context, change func(trusted map[string]string)) error {
-	return h.own.Notes("").Change(ctx, trustNote, func(old []byte) ([]byte, error) {
+	return h.userStore.Notes("").Change(ctx, trustNote, func(old []byte) ([]byte, error) {
 		trusted := make(map[string]string)
 		if len(old) > 0 {
 			if err := json.Unmarshal(old, &trusted); err != nil {

@@ -53,7 +53,7 @@ func (e *Entries) path(ctx context.Context, r PathRequest, send func(session.Ent
 			err = ctx.Err() // entries in memory come without a look at the context
 		}
 		if err == nil {
-			c.lost.look(&entry)
+			c.unreadable.look(&entry)
 			err = pass(&sent.Streamed, send, entry)
 		}
 		if err != nil {

@@ -26,17 +26,17 @@ type Home struct {
 	Upkeep   *Upkeep   // check, repair, clean and delete
 	Turns    *Turns    // let a model answer
 
-	opts     Options
-	settings *Settings
-	kind     *StoreKind // of the store
-	store    store.Store
-	site     site
-	own      store.Store // the user's own on this machine, which has what was trusted: see Trust
-	turns    *turnTable
-	keeper   *keeper
-	uses     inUse
-	// crowded means that a full home takes no more sessions, whatever the settings say.
-	crowded bool
+	opts      Options
+	settings  *Settings
+	kind      *StoreKind // of the store
+	store     store.Store
+	site      site
+	userStore store.Store // of the user's own home on this machine, with the trusted projects: see Trust
+	turns     *turnTable
+	keeper    *keeper
+	uses      inUse
+	// rejectsWhenFull means that a full home takes no more sessions, whatever the settings say.
+	rejectsWhenFull bool
 	// guarded is reloaded by every operation that writes, because this process or another
 	// one may have redacted more since the home was opened.
 	guarded atomic.Pointer[guarded]
@@ -123,7 +123,7 @@ func prepareOn(st store.Store, o *Options) (*Home, error) {
 	if err != nil {
 		return nil, err
 	}
-	h.kind, h.store, h.own, h.site = &StoreKind{}, st, borrowed{st}, local{h}
+	h.kind, h.store, h.userStore, h.site = &StoreKind{}, st, borrowed{st}, local{h}
 	return h, nil
 }
 
@@ -152,7 +152,7 @@ func (h *Home) begin(ctx context.Context) {
 func (h *Home) Close() error {
 	h.turns.close()
 	h.keeper.close()
-	return errors.Join(h.closeIndex(), h.own.Close(), h.store.Close())
+	return errors.Join(h.closeIndex(), h.userStore.Close(), h.store.Close())
 }
 
 func (h *Home) isClosed() bool {

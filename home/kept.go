@@ -92,7 +92,7 @@ func (h *Home) openKept(ctx context.Context, name string) (*Conversation, error)
 		}
 		return h.openSession(ctx, name, session.Linked{})
 	}
-	return &Conversation{Session: k.Session, Handle: name, home: h, kept: k, lost: &losses{}, done: h.uses.begin(name)}, nil
+	return &Conversation{Session: k.Session, Handle: name, home: h, kept: k, unreadable: &losses{}, done: h.uses.begin(name)}, nil
 }
 
 func (h *Home) newKept(ctx context.Context, name string) (*keptOpen, error) {

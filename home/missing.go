@@ -115,7 +115,7 @@ func (c *Conversation) missing(all bool) (missing []session.Problem, err error) 
 	for _, p := range missing {
 		named[p.EntryID] = named[p.EntryID] || p.Kind == session.ProblemDamaged
 	}
-	for _, p := range c.lost.all() {
+	for _, p := range c.unreadable.all() {
 		if p.Blob != "" || !named[p.EntryID] {
 			missing = append(missing, p)
 		}

@@ -51,7 +51,7 @@ func (c *Conversation) drawn() render.Conversation {
 		links = []string{c.Handle}
 	}
 	return render.Conversation{
-		Session: c.Session, Blobs: c.home.store.Blobs(), Name: c.Handle, Links: links, Missing: c.Chain.Missing, Lost: c.lost.note,
+		Session: c.Session, Blobs: c.home.store.Blobs(), Name: c.Handle, Links: links, Missing: c.Chain.Missing, Lost: c.unreadable.note,
 	}
 }
 

@@ -25,7 +25,7 @@ type Conversation struct {
 	// Chain lists its sessions. It is empty if Link was asked for.
 	Chain session.Linked
 
-	lost *losses // what could not be read of what was shown
+	unreadable *losses // the content that could not be shown
 
 	home *Home
 	kept *keptOpen // which it is, if it stays open after Close: see openKept
@@ -69,7 +69,7 @@ func (h *Home) Conversation(ctx context.Context, r OpenRequest) (*Conversation, 
 	if err != nil {
 		return nil, err
 	}
-	return &Conversation{Session: whole, Handle: chain.ID, Chain: chain, home: h, lost: &losses{}, done: h.uses.begin(chain.Links...)}, nil
+	return &Conversation{Session: whole, Handle: chain.ID, Chain: chain, home: h, unreadable: &losses{}, done: h.uses.begin(chain.Links...)}, nil
 }
 
 // openFor is Conversation for a single operation: everything that it reads or writes ends when ctx
@@ -89,7 +89,7 @@ func (h *Home) openSession(ctx context.Context, name string, chain session.Linke
 		return nil, err
 	}
 	return &Conversation{
-		Session: s, Handle: name, Chain: chain, home: h, lost: &losses{}, done: h.uses.begin(append(slices.Clone(chain.Links), name)...),
+		Session: s, Handle: name, Chain: chain, home: h, unreadable: &losses{}, done: h.uses.begin(append(slices.Clone(chain.Links), name)...),
 	}, nil
 }
 

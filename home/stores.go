@@ -122,7 +122,7 @@ func (h *Home) openAt(ctx context.Context, at location) (err error) {
 	if h.store, err = h.kind.Open(ctx, at.where, h.storeOptions()); err != nil {
 		return err
 	}
-	h.own, h.site = borrowed{h.store}, local{h}
+	h.userStore, h.site = borrowed{h.store}, local{h}
 	h.begin(ctx)
 	return nil
 }
@@ -183,7 +183,7 @@ func (h *Home) unsupported(op, what string) error {
 
 // makeRoom returns the function that makes room in a full store, or nil if there is none.
 func (h *Home) makeRoom() func(ctx context.Context, st store.Store, n int) error {
-	if h.crowded || h.settings.Get(SettingWhenFull).Value != whenFullTrash {
+	if h.rejectsWhenFull || h.settings.Get(SettingWhenFull).Value != whenFullTrash {
 		return nil
 	}
 	return upkeep.MakeRoom(func(s upkeep.Session) {

@@ -24,8 +24,8 @@ const (
 
 // turnTable has the turns of a home: those that run, and those that ended a short time ago.
 type turnTable struct {
-	number atomic.Int64   // of the last event
-	going  sync.WaitGroup // the turns that run
+	number  atomic.Int64   // of the last event
+	running sync.WaitGroup // the turns that run
 
 	mu     sync.Mutex // guards what follows
 	runs   map[string]*Turn
@@ -78,7 +78,7 @@ func (t *turnTable) add(op, name string, run *Turn) error {
 		return err
 	}
 	t.active[run] = true
-	t.going.Add(1)
+	t.running.Add(1)
 	return nil
 }
 
@@ -127,7 +127,7 @@ func (t *turnTable) close() {
 		run.stop(errHomeClosed)
 	}
 	t.mu.Unlock()
-	t.going.Wait()
+	t.running.Wait()
 }
 
 // errHomeClosed is the error of a turn that ended with its home. It matches context.Canceled,
@@ -262,7 +262,7 @@ func (r *Turn) begin(ctx context.Context, op string, do turnFunc) error {
 
 // run takes the turn, from the opening of the chat to its end.
 func (r *Turn) run(ctx context.Context, op string, do turnFunc) {
-	defer r.table.going.Done()
+	defer r.table.running.Done()
 	defer r.stop(nil)
 	result := &TurnResult{Session: r.name}
 	chat, err := r.chat, error(nil)

@@ -82,7 +82,7 @@ func openToCopy(ctx context.Context, op, where string, o *Options, create bool) 
 	if err != nil {
 		return nil, err
 	}
-	h.opts.Create, h.crowded = create, true
+	h.opts.Create, h.rejectsWhenFull = create, true
 	if IsAway(where) || where == "" && IsAway(h.settings.home) {
 		return nil, &session.Error{
 			Op: op, Err: session.Invalidf("the home is behind a server"),

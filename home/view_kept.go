@@ -73,7 +73,7 @@ func (h *Home) look(ctx context.Context, r OpenRequest, do func(v *viewed, drawn
 func (h *Home) read(ctx context.Context, r OpenRequest, do func(c *Conversation) error) error {
 	return h.view(ctx, r, func(v *viewed) error {
 		c := *v.Conversation
-		c.lost = &losses{}
+		c.unreadable = &losses{}
 		c.Session = v.WithContext(ctx)
 		if err := v.catchUp(ctx, c.Session); err != nil {
 			return err

@@ -18,7 +18,7 @@ import (
 type oldSession struct {
 	oldHead
 	file       string
-	said       []oldMessage
+	messages   []oldMessage
 	meta       json.RawMessage // the .meta.json, or nil
 	unreadable []int           // the numbers of the lines that make no sense
 	broken     string          // why nothing can be read, or ""
@@ -46,7 +46,7 @@ func (s *oldSession) readMessages() {
 		if i < skip {
 			s.Skip++
 		}
-		s.said = append(s.said, m)
+		s.messages = append(s.messages, m)
 	}
 }
 
@@ -98,7 +98,7 @@ func (c *chat) importOld(ctx context.Context, st store.Store) error {
 		return fmt.Errorf("old session file %s: %w", old.file, err)
 	}
 	c.manager.opts.Logger.Info("took over old session", "file", old.file, "session", c.id,
-		"messages", len(old.said), "unreadable", len(old.unreadable))
+		"messages", len(old.messages), "unreadable", len(old.unreadable))
 	c.noteOld(old.file)
 	return nil
 }
@@ -157,7 +157,7 @@ func (s *oldSession) begin(now func() time.Time) time.Time {
 	if at := cmp.Or(s.Created.Time, s.CreatedAt.Time); !at.IsZero() {
 		return at.UTC()
 	}
-	for _, m := range s.said {
+	for _, m := range s.messages {
 		if !m.at.IsZero() {
 			return m.at.UTC()
 		}
@@ -168,10 +168,10 @@ func (s *oldSession) begin(now func() time.Time) time.Time {
 // entries returns the messages as entries, one after the other. If the time of one is
 // unknown, it gets the time of the message before.
 func (s *oldSession) entries(begin time.Time) ([]session.Entry, error) {
-	entries := make([]session.Entry, 0, len(s.said))
+	entries := make([]session.Entry, 0, len(s.messages))
 	at := begin
 	var last *string
-	for _, m := range s.said {
+	for _, m := range s.messages {
 		if !m.at.IsZero() {
 			at = m.at.UTC()
 		}
@@ -225,7 +225,7 @@ func (v view) wholeFrom(at int) int {
 
 // note returns what is known about the file.
 func (s *oldSession) note() map[string]any {
-	note := map[string]any{"format": "picoclaw", "file": s.file, "messages": len(s.said)}
+	note := map[string]any{"format": "picoclaw", "file": s.file, "messages": len(s.messages)}
 	if s.meta != nil {
 		note["meta"] = s.meta
 	}

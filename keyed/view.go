@@ -26,10 +26,10 @@ type view struct {
 
 // item is an entry and the messages it adds.
 type item struct {
-	entry    session.Entry
-	messages []Message
-	bytes    int
-	late     []string // results that are not among the messages because their calls were cleared
+	entry       session.Entry
+	messages    []Message
+	bytes       int
+	lateResults []string // results that are not among the messages because their calls were cleared
 	// merged means that a merge brought the entry from another branch. The view cannot
 	// begin with it.
 	merged bool
@@ -88,7 +88,7 @@ func (v view) after(e session.Entry) view {
 	for _, m := range messagesOf(&e) {
 		if m.ToolCallID != "" && slices.Contains(v.cleared, m.ToolCallID) {
 			v.cleared = without(v.cleared, m.ToolCallID)
-			it.late = append(it.late, m.ToolCallID)
+			it.lateResults = append(it.lateResults, m.ToolCallID)
 			continue // its call is not here, so no model would accept it
 		}
 		for _, call := range m.ToolCalls {
@@ -209,7 +209,7 @@ func (v view) firstKept(from int) (id string, ok bool) {
 		return v.kept, true // the cut stays where it is
 	}
 	for _, it := range v.items[max(from, v.stays):] {
-		if len(it.messages) == 0 && len(it.late) > 0 {
+		if len(it.messages) == 0 && len(it.lateResults) > 0 {
 			continue // it adds no messages
 		}
 		return it.entry.ID, it.messages == nil || it.messages[0].ToolCallID == ""
@@ -312,7 +312,7 @@ func (v view) openBefore(from int, follow []session.Entry) []string {
 		}
 	}
 	for _, it := range v.items[from:] {
-		open = append(open, it.late...) // these must stay hidden too
+		open = append(open, it.lateResults...) // these must stay hidden too
 	}
 	for i := range follow { // the caller added these calls, and wants to see their results
 		for _, m := range messagesOf(&follow[i]) {

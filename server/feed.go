@@ -33,11 +33,11 @@ type feeds struct {
 	max      int64
 	reading  chan struct{} // has an element for each who reads the log for themselves
 
-	mu    sync.Mutex // guards what follows, and what feeds and arrivals have
-	all   map[followed]*feed
-	size  int64      // of all texts that are kept or being written
-	stuck []*arrival // those that are not kept any more, the oldest first
-	wg    sync.WaitGroup
+	mu     sync.Mutex // guards what follows, and what feeds and arrivals have
+	all    map[followed]*feed
+	size   int64      // of all texts that are kept or being written
+	unsent []*arrival // those that are not kept any more, the oldest first
+	wg     sync.WaitGroup
 }
 
 // followed is what a feed is of: a session, or everything if that is "".
@@ -65,7 +65,7 @@ type feed struct {
 	ids     []string   // of the latest entries; the last of them has the number next-1
 	changed chan struct{}
 	live    chan struct{} // closed when nothing that is appended from then on is missed
-	over    bool          // nothing more comes
+	isOver  bool          // nothing more comes
 	err     error         // why
 }
 
@@ -132,7 +132,7 @@ func (f *feed) leave() {
 	defer f.of.mu.Unlock()
 	switch f.followers--; {
 	case f.followers > 0:
-	case f.over:
+	case f.isOver:
 		f.drop(len(f.kept))
 	default:
 		f.idle = time.AfterFunc(f.of.linger, f.endIdle)
@@ -149,10 +149,10 @@ func (f *feed) endIdle() {
 
 // end ends the feed. The caller holds the mutex.
 func (f *feed) end(err error) {
-	if f.over {
+	if f.isOver {
 		return
 	}
-	f.over, f.err = true, err
+	f.isOver, f.err = true, err
 	f.cancel()
 	if f.of.all[f.what] == f {
 		delete(f.of.all, f.what)
@@ -217,7 +217,7 @@ func (f *feed) begun() {
 func (f *feed) isLive(ctx context.Context) bool {
 	for {
 		f.of.mu.Lock()
-		live, changed, over := f.live, f.changed, f.over
+		live, changed, over := f.live, f.changed, f.isOver
 		f.of.mu.Unlock()
 		select {
 		case <-live:
@@ -255,7 +255,7 @@ func (f *feed) put(a *arrival) {
 	fs := f.of
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
-	if f.over {
+	if f.isOver {
 		return
 	}
 	a.kept = true
@@ -285,7 +285,7 @@ func (f *feed) drop(n int) {
 		if len(a.writers) == 0 {
 			f.of.size -= int64(len(a.text))
 		} else {
-			f.of.stuck = append(f.of.stuck, a)
+			f.of.unsent = append(f.of.unsent, a)
 		}
 	}
 	f.kept = slices.Delete(f.kept, 0, n) // which clears what is behind them
@@ -307,8 +307,8 @@ func (fs *feeds) shrink(latest *feed) {
 		largest.drop(1)
 	}
 	for left := fs.waiting(); left > fs.max/2; {
-		a := fs.stuck[0]
-		fs.stuck = fs.stuck[1:]
+		a := fs.unsent[0]
+		fs.unsent = fs.unsent[1:]
 		left -= int64(len(a.text))
 		for _, out := range a.writers {
 			out.cutOff()
@@ -319,7 +319,7 @@ func (fs *feeds) shrink(latest *feed) {
 // waiting is how many bytes are not kept any more, and only wait to be written. The caller holds
 // the mutex.
 func (fs *feeds) waiting() (n int64) {
-	for _, a := range fs.stuck {
+	for _, a := range fs.unsent {
 		n += int64(len(a.text))
 	}
 	return n
@@ -332,7 +332,7 @@ func (fs *feeds) written(a *arrival, out *stream) {
 	a.writers = slices.DeleteFunc(a.writers, func(w *stream) bool { return w == out })
 	if !a.kept && len(a.writers) == 0 {
 		fs.size -= int64(len(a.text))
-		fs.stuck = slices.DeleteFunc(fs.stuck, func(s *arrival) bool { return s == a })
+		fs.unsent = slices.DeleteFunc(fs.unsent, func(s *arrival) bool { return s == a })
 	}
 }
 
@@ -410,5 +410,5 @@ func (f *feed) at(n uint64, out *stream) (a *arrival, wait <-chan struct{}, err 
 func (f *feed) ended() (over bool, err error) {
 	f.of.mu.Lock()
 	defer f.of.mu.Unlock()
-	return f.over, f.err
+	return f.isOver, f.err
 }

@@ -56,14 +56,14 @@ func (s *Server) follow(ctx context.Context, request *http.Request, out *stream,
 
 // follower is a caller that follows a feed.
 type follower struct {
-	server  *Server
-	feed    *feed
-	out     *stream
-	request home.FollowRequest
-	next    uint64          // the number of the next arrival
-	last    string          // the entry that was sent last
-	had     map[string]bool // entries that were sent before the feed came to them
-	sent    int
+	server      *Server
+	feed        *feed
+	out         *stream
+	request     home.FollowRequest
+	next        uint64          // the number of the next arrival
+	last        string          // the entry that was sent last
+	alreadySent map[string]bool // entries that were sent before the feed came to them
+	sent        int
 }
 
 // isNumbered reports whether the caller continues after a number of the feed, and not after an
@@ -133,7 +133,7 @@ func (f *follower) step(ctx context.Context) error {
 		id = f.feed.id(f.next)
 	}
 	f.next++
-	if a.id != "" && f.had[a.id] {
+	if a.id != "" && f.alreadySent[a.id] {
 		return nil
 	}
 	f.sent++
@@ -258,10 +258,10 @@ func (f *follower) sendEntry(ctx context.Context, slot *readSlot, a home.Arrival
 	err = f.out.pass(id, &arrival{name: "message", text: text})
 	held.release(size)
 	if f.sent++; f.feed.what.session == "" {
-		if f.had == nil {
-			f.had = make(map[string]bool)
+		if f.alreadySent == nil {
+			f.alreadySent = make(map[string]bool)
 		}
-		f.had[a.Entry.ID] = true
+		f.alreadySent[a.Entry.ID] = true
 	}
 	f.last = a.Entry.ID
 	return err

@@ -16,13 +16,13 @@ import (
 // sessionCheck looks at one session.
 type sessionCheck struct {
 	*checker
-	name   string
-	places map[string]int64 // where each entry is
+	name      string
+	positions map[string]int64 // where each entry is
 	// What was imported: entries by id, repeated lines by place and, in a session that was
 	// taken over from another program, everything before a place.
-	imported map[string]bool
-	repeated map[int64]bool
-	takeover int64
+	imported     map[string]bool
+	repeated     map[int64]bool
+	importedUpTo int64
 }
 
 // checkSession checks one session: how it is kept, the log, the tree, the tool calls,
@@ -31,7 +31,7 @@ func (c *checker) checkSession(ctx context.Context, name string) error {
 	c.result.Sessions++
 	s := &sessionCheck{
 		checker: c, name: name,
-		places: make(map[string]int64), imported: make(map[string]bool), repeated: make(map[int64]bool),
+		positions: make(map[string]int64), imported: make(map[string]bool), repeated: make(map[int64]bool),
 	}
 	for _, check := range []func(context.Context) error{s.checkFiles, s.readLines, s.checkEntries, s.checkEnd, s.checkLinks} {
 		err := check(ctx)
@@ -92,12 +92,12 @@ func (s *sessionCheck) readLines(ctx context.Context) (err error) {
 		if !ok || string(h.Type) == string(session.TypeSession) {
 			continue
 		}
-		if _, again := s.places[string(h.ID)]; again {
+		if _, again := s.positions[string(h.ID)]; again {
 			var e session.Entry
 			s.repeated[int64(line.Pos)] = e.UnmarshalJSON(line.Data) == nil && e.Imported()
 			continue
 		}
-		s.places[string(h.ID)] = int64(line.Pos)
+		s.positions[string(h.ID)] = int64(line.Pos)
 	}
 	return nil
 }
@@ -124,7 +124,7 @@ func (s *sessionCheck) checkEntries(ctx context.Context) error {
 	for _, p := range problems {
 		f := Finding{Kind: string(p.Kind), Entry: p.EntryID, Offset: int64(p.Pos), Detail: p.Detail}
 		if f.Offset == 0 {
-			f.Offset = s.places[p.EntryID] // a problem that shows only in a context has none
+			f.Offset = s.positions[p.EntryID] // a problem that shows only in a context has none
 		}
 		if p.Blob != "" && errors.Is(p.Err, store.ErrCorrupt) {
 			f.Kind = KindCorruptBlob
@@ -247,7 +247,7 @@ func (s *sessionCheck) note(e *session.Entry) {
 		s.imported[e.ID] = true
 	}
 	if e.Custom != nil && e.Custom.CustomType == session.CustomKeyed {
-		s.takeover = s.places[e.ID]
+		s.importedUpTo = s.positions[e.ID]
 	}
 }
 
@@ -256,7 +256,7 @@ func (s *sessionCheck) cameByImport(f Finding) bool {
 	if f.Kind == string(session.ProblemDuplicate) {
 		return s.repeated[f.Offset]
 	}
-	return s.imported[f.Entry] || f.Offset < s.takeover
+	return s.imported[f.Entry] || f.Offset < s.importedUpTo
 }
 
 // oddities lists the odd things about a single message.
@@ -266,11 +266,11 @@ func (s *sessionCheck) oddities(e *session.Entry) []Finding {
 	}
 	var odd []Finding
 	if detail := badUsage(e.Message); detail != "" {
-		odd = append(odd, Finding{Kind: KindUsage, Entry: e.ID, Offset: s.places[e.ID], Detail: detail})
+		odd = append(odd, Finding{Kind: KindUsage, Entry: e.ID, Offset: s.positions[e.ID], Detail: detail})
 	}
 	if !isKnownRole(e.Message.Role) {
 		detail := fmt.Sprintf("%.40q is not a role that messages may have", e.Message.Role)
-		odd = append(odd, Finding{Kind: KindRole, Entry: e.ID, Offset: s.places[e.ID], Detail: detail})
+		odd = append(odd, Finding{Kind: KindRole, Entry: e.ID, Offset: s.positions[e.ID], Detail: detail})
 	}
 	return odd
 }

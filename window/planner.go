@@ -96,16 +96,16 @@ type state struct {
 	changed map[int32]session.Entry
 	dirty   bool // something has gone or changed since the last view
 
-	items  []item
-	groups []group
-	pairs  session.Pairs             // of the items
-	queues [SystemOutput + 1][]int32 // groups by class, oldest first
-	newest int32                     // the newest group that is not SYSTEM, or none
-	prompt int32                     // the group of the user's latest message, or none; it is in no queue
-	away   []Omission                // of the prompt, while the newest group needs its room
-	large  []int32                   // groups that may be worth shortening
-	texts  textList                  // of the newest group, once it has been shortened
-	added  int                       // tokens ever added
+	items           []item
+	groups          []group
+	pairs           session.Pairs             // of the items
+	queues          [SystemOutput + 1][]int32 // groups by class, oldest first
+	newest          int32                     // the newest group that is not SYSTEM, or none
+	prompt          int32                     // the group of the user's latest message, or none; it is in no queue
+	promptOmissions []Omission                // of the prompt, while the newest group needs its room
+	large           []int32                   // groups that may be worth shortening
+	texts           textList                  // of the newest group, once it has been shortened
+	added           int                       // tokens ever added
 
 	// The view's size, and what was left out.
 	total     Cost

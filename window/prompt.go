@@ -42,16 +42,16 @@ func (p *Planner) dropPrompt() {
 	settled := p.omissions
 	p.omissions = nil
 	p.drop(p.prompt, p.whyFull(over))
-	p.away, p.omissions = p.omissions, settled
+	p.promptOmissions, p.omissions = p.omissions, settled
 }
 
 // restorePrompt restores the prompt that dropPrompt has left out. The group that needed its
 // room is no longer the newest, and can go first.
 func (p *Planner) restorePrompt() {
-	if p.away == nil {
+	if p.promptOmissions == nil {
 		return
 	}
-	p.away = nil
+	p.promptOmissions = nil
 	g := &p.groups[p.prompt]
 	it := &p.items[g.first] // a prompt is always a group by itself, and its images are placeholders by now
 	it.gone, g.gone = false, false
@@ -67,14 +67,16 @@ func (p *Planner) restorePrompt() {
 	}
 }
 
-// isAway reports whether an item is a prompt that may be brought back.
-func (p *Planner) isAway(at int32) bool { return p.away != nil && p.groupOf(at) == p.prompt }
+// mayReturn reports whether an item is a prompt that may be brought back.
+func (p *Planner) mayReturn(at int32) bool {
+	return p.promptOmissions != nil && p.groupOf(at) == p.prompt
+}
 
 // withoutPrompt returns a view without the prompt, which the planner keeps.
 func (p *Planner) withoutPrompt(v *View) *View {
 	at := int(p.items[p.groups[p.prompt].first].at)
 	v.Entries = slices.Concat(v.Entries[:at], v.Entries[at+1:])
 	v.Costs = slices.Concat(v.Costs[:at], v.Costs[at+1:])
-	v.Report.Omissions = slices.Concat(v.Report.Omissions, p.away)
+	v.Report.Omissions = slices.Concat(v.Report.Omissions, p.promptOmissions)
 	return v
 }

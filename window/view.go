@@ -22,7 +22,7 @@ func (p *Planner) View() (*View, error) {
 	}
 	n := len(p.entries)
 	v := &View{Entries: p.entries[:n:n], Costs: p.costs[:n:n], Report: p.report()}
-	if p.away != nil {
+	if p.promptOmissions != nil {
 		return p.withoutPrompt(v), nil
 	}
 	return v, nil
@@ -109,7 +109,7 @@ func (p *Planner) compact() {
 	entries, costs, owner := make([]session.Entry, 0, room), make([]Cost, 0, room), make([]int32, 0, room)
 	for i, at := range p.owner {
 		it := &p.items[at]
-		if it.gone && !p.isAway(at) {
+		if it.gone && !p.mayReturn(at) {
 			continue
 		}
 		e := &p.entries[i]

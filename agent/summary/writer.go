@@ -22,17 +22,17 @@ import (
 
 // writer asks a model for one summary.
 type writer struct {
-	ctx     context.Context
-	model   provider.Model
-	info    provider.Info
-	o       Options
-	counter window.Counter
-	task    digest.Task // Turns and Previous change from piece to piece
-	window  int
-	answer  int    // how many tokens an answer may have, thinking included
-	limit   int    // how many tokens a piece may have, once the provider found one too large
-	asked   string // the entry that announced the requests, or ""
-	sum     Summary
+	ctx       context.Context
+	model     provider.Model
+	info      provider.Info
+	o         Options
+	counter   window.Counter
+	task      digest.Task // Turns and Previous change from piece to piece
+	window    int
+	answer    int    // how many tokens an answer may have, thinking included
+	limit     int    // how many tokens a piece may have, once the provider found one too large
+	announced string // the entry that announced the requests, or ""
+	sum       Summary
 }
 
 const (
@@ -219,11 +219,11 @@ func (w *writer) ask(task *digest.Task) (string, error) {
 
 // announce announces the requests, before the first one.
 func (w *writer) announce() error {
-	if w.o.Announce == nil || w.asked != "" {
+	if w.o.Announce == nil || w.announced != "" {
 		return nil
 	}
-	w.asked = session.NewID()
-	return w.o.Announce(session.Entry{ID: w.asked, Type: session.TypeCustom, Custom: &session.CustomEntry{
+	w.announced = session.NewID()
+	return w.o.Announce(session.Entry{ID: w.announced, Type: session.TypeCustom, Custom: &session.CustomEntry{
 		CustomType: session.CustomAsking, Data: map[string]any{"for": string(w.task.Kind), "provider": w.info.Provider, "model": w.info.Model},
 	}})
 }
@@ -282,7 +282,7 @@ func (w *writer) note(r *provider.Request, begun time.Time, m *session.MessageEn
 	w.sum.Requests++
 	sum := sha256.Sum256(r.Encoded.Body)
 	data := map[string]any{ // see agent.Record
-		"for": string(w.task.Kind), "provider": w.info.Provider, "model": w.info.Model, "api": w.info.API, "asked": w.asked, "error": reason,
+		"for": string(w.task.Kind), "provider": w.info.Provider, "model": w.info.Model, "api": w.info.API, "asked": w.announced, "error": reason,
 		"sha256": hex.EncodeToString(sum[:]), "bytes": len(r.Encoded.Body), "ms": max(0, time.Since(begun).Milliseconds()),
 	}
 	maps.DeleteFunc(data, func(_ string, v any) bool { return v == "" })

@@ -102,7 +102,7 @@ func (m *Model) Stream(ctx context.Context, r *provider.Request) iter.Seq2[provi
 			return
 		}
 		p := planOf(r, id(encoded.Body))
-		if p.fail != nil && !p.late {
+		if p.fail != nil && !p.failsMidway {
 			yield(provider.Event{}, p.fail)
 			return
 		}
@@ -124,12 +124,12 @@ func id(body []byte) string {
 
 // plan lists what the model will think, call and say.
 type plan struct {
-	id       string
-	thoughts []string
-	text     []string
-	calls    []*session.ToolUseContent
-	fail     error
-	late     bool // it fails in the middle
+	id          string
+	thoughts    []string
+	text        []string
+	calls       []*session.ToolUseContent
+	fail        error
+	failsMidway bool // it fails in the middle
 }
 
 // planOf decides what to answer to a conversation.
@@ -218,7 +218,7 @@ func (p *plan) follow(line string, tools []provider.Tool) bool {
 		if kind == nil {
 			return false
 		}
-		p.fail, p.late = refusal(kind, "as you asked for"), errors.Is(kind, provider.ErrBroken)
+		p.fail, p.failsMidway = refusal(kind, "as you asked for"), errors.Is(kind, provider.ErrBroken)
 	default:
 		return false
 	}
@@ -295,14 +295,14 @@ func (s *answerer) blocks() error {
 		}
 	}
 	if text := strings.Join(s.plan.text, "\n"); text != "" {
-		if s.plan.late {
+		if s.plan.failsMidway {
 			text = text[:len(text)/2]
 		}
 		if err := s.words(provider.EventText, text, session.Text); err != nil {
 			return err
 		}
 	}
-	if s.plan.late {
+	if s.plan.failsMidway {
 		return s.plan.fail
 	}
 	for _, call := range s.plan.calls {

@@ -77,7 +77,7 @@ func (r *reader) rollBack(n int) error {
 	}
 	at := max(len(r.turns)-n, 0)
 	r.current = r.turns[at].before
-	r.cutPath(r.turns[at].said)
+	r.cutPath(r.turns[at].messages)
 	r.turns = r.turns[:at]
 	r.model, r.effort = "", "" // they may have been set on the branch that is left
 	return nil

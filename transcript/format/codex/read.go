@@ -73,8 +73,8 @@ type reader struct {
 
 // turn is where a turn of the user begins.
 type turn struct {
-	before string // the record that it follows
-	said   int    // how many messages are before it on the path
+	before   string // the record that it follows
+	messages int    // how many messages are before it on the path
 }
 
 func newReader(f *transcript.File, to transcript.Sink) *reader {

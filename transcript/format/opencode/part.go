@@ -27,7 +27,7 @@ type splitter struct {
 	id      string
 	to      transcript.Sink
 	pieces  []piece
-	said    piece
+	current piece
 	results []session.Content
 	steps   int  // that have ended
 	inStep  bool // parts belong to one response until the step ends
@@ -36,24 +36,24 @@ type splitter struct {
 
 // flush ends a piece: its text and calls, and then the answers of its tools.
 func (s *splitter) flush() {
-	if len(s.said.content) > 0 {
-		s.said.step = s.steps + 1
-		s.pieces = append(s.pieces, s.said)
+	if len(s.current.content) > 0 {
+		s.current.step = s.steps + 1
+		s.pieces = append(s.pieces, s.current)
 	}
 	if len(s.results) > 0 {
 		s.pieces = append(s.pieces, piece{result: true, content: s.results})
 	}
-	s.said, s.results = piece{}, nil
+	s.current, s.results = piece{}, nil
 }
 
 // addText adds a block. If tools have answered, it comes after their answers, unless it
 // belongs to the same step: tools answer when the model has ended.
 func (s *splitter) addText(c session.Content, injected bool) {
-	if len(s.results) > 0 && c.ToolUse == nil && !s.inStep || len(s.said.content) > 0 && s.said.injected != injected {
+	if len(s.results) > 0 && c.ToolUse == nil && !s.inStep || len(s.current.content) > 0 && s.current.injected != injected {
 		s.flush()
 	}
-	s.said.injected = injected
-	s.said.content = append(s.said.content, c)
+	s.current.injected = injected
+	s.current.content = append(s.current.content, c)
 }
 
 // hasRead reports whether the message already has a plain text file as text. The program does
@@ -64,7 +64,7 @@ func (s *splitter) hasRead(c *session.Content) bool {
 		return false
 	}
 	text, err := base64.StdEncoding.DecodeString(c.File.Source.Data)
-	read := err == nil && slices.ContainsFunc(s.said.content, func(c session.Content) bool {
+	read := err == nil && slices.ContainsFunc(s.current.content, func(c session.Content) bool {
 		return c.Text != nil && c.Text.Content == string(text)
 	})
 	if read {
