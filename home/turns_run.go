@@ -174,7 +174,12 @@ type turnQuestion struct {
 // turnFunc is what an agent does in a turn.
 type turnFunc func(ctx context.Context, a *agent.Agent) (*agent.Outcome, error)
 
-// runTurn runs a turn and listens to it.
+// runTurn runs a turn and listens to it. The turn has a goroutine of its own, because it goes on
+// when its caller leaves, unless the caller asked for the opposite (TurnOptions.Attached):
+//
+//	begin ─▶ run ─▶ runAgent ─▶ do             opens the chat, and lets the agent work
+//	             recordEvent ─▶ turnRecord     keeps the agent's events
+//	                            Listen         sends them, at the pace of each listener
 func (t *Turns) runTurn(ctx context.Context, op string, o *TurnOptions, send func(TurnEvent) error, do turnFunc) (*TurnResult, error) {
 	if err := o.check(ctx); err != nil {
 		return nil, err

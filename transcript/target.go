@@ -174,7 +174,11 @@ func (t *target) entryID(native string) string {
 	return HashID("entry", t.id, native)
 }
 
-// add adds a record, unless it is there.
+// add adds a record, unless the session has it.
+//
+// The order matters. Ids made from content need clean content, so clean comes first. A revision's
+// id depends on its parent, so linkParent comes before isKnown. And a known record still becomes
+// the last one, because the next record may follow it.
 func (t *target) add(r *Record) error {
 	if id, ours := t.wrote[r.ID]; ours {
 		return t.recognise(r, id)

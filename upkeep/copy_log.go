@@ -14,7 +14,15 @@ import (
 )
 
 // logCopier copies logs one after the other. New ones wait in a batch until there are enough of
-// them.
+// them:
+//
+//	copyAll ─▶ copyOne ─┬─▶ begin    a new log: its first lines go into the batch
+//	                    ├─▶ commit   the batch is full: creates all, complete appends the rest of each
+//	                    └─▶ update   there is a copy: updateOnce compares, appends or redacts
+//
+// Other programs may change a log or its copy at any time. The store notices that (isMoved), and
+// then update compares the two from the start, at most maxTries times. While lines are written,
+// a hold keeps the blobs that they name.
 type logCopier struct {
 	*copier
 	pair    pair
