@@ -54,6 +54,9 @@ const (
 	// ChangesUntold says that nobody tells of changes in the home, and why. They are looked for
 	// from time to time, and may be noticed late.
 	ChangesUntold NoticeKind = "changes_untold"
+	// ImportFailed says that what an agent of this machine keeps at Path could not be imported
+	// live, and why. Without a Path, nothing could. It is tried again, but said once.
+	ImportFailed NoticeKind = "import_failed"
 	// LineSkipped says that the line of Session at Offset is not an entry.
 	LineSkipped NoticeKind = "line_skipped"
 	// ConnectionLost says that the server cannot be reached, and why. What is followed

@@ -177,7 +177,7 @@ func (h *Home) indexPath() string {
 		return dir.IndexPath()
 	}
 	if h.kind.Room != nil {
-		return h.cachedIndexPath(h.store.Where())
+		return h.CachePath(cachedSuffix)
 	}
 	return ""
 }
@@ -223,7 +223,7 @@ func (h *Home) isUsed(ctx context.Context) bool {
 // caller holds opening.
 func (h *Home) openElsewhere(ctx context.Context, why error) (ix *index.Index, err error) {
 	err = why
-	if path := h.cachedIndexPath(h.store.Where()); path != "" {
+	if path := h.CachePath(cachedSuffix); path != "" {
 		ix, err = h.openIndexAt(ctx, path)
 	}
 	if cannotWrite(err) {
@@ -294,13 +294,15 @@ func (h *Home) catchUpIndex(ctx context.Context, ix *index.Index, how indexing) 
 	return err
 }
 
-// cachedIndexPath returns where the index of a read-only directory is, or "" if the user has
-// no cache.
-func (h *Home) cachedIndexPath(dir string) string {
-	sum := sha256.Sum256([]byte(dir))
-	return under(h.settings.cache, hex.EncodeToString(sum[:8])+cachedSuffix)
+// CachePath returns where something about the home can be kept for this user that may be lost, in
+// a file of its own with an ending; "" if the user has no place for that. The directory need not
+// exist.
+func (h *Home) CachePath(ending string) string {
+	sum := sha256.Sum256([]byte(h.store.Where()))
+	return under(h.settings.cache, hex.EncodeToString(sum[:8])+ending)
 }
 
+// cachedSuffix is the ending of the index of a read-only directory.
 const cachedSuffix = ".db"
 
 // indexPaths returns where the home's index may be: beside the sessions, or in the cache.
@@ -310,7 +312,7 @@ func (h *Home) indexPaths() []string {
 		return nil
 	}
 	paths := []string{beside}
-	if path := h.cachedIndexPath(h.store.Where()); path != "" && path != beside {
+	if path := h.CachePath(cachedSuffix); path != "" && path != beside {
 		paths = append(paths, path)
 	}
 	return paths

@@ -59,7 +59,8 @@ const (
 	SettingArchiveAfter  = "archive_after"  // "never", or the age at which idle sessions are compressed, such as "90d"
 	SettingBlobThreshold = "blob_threshold" // the size above which content is kept in blobs, in bytes
 	SettingColor         = "color"          // "auto", "always" or "never"; for faces
-	SettingRedact        = "redact"         // "true" or "false": whether secrets are taken out of appended entries
+	SettingRedact        = "redact"         // "true" or "false": whether secrets are taken out of what is appended
+	SettingImport        = "import"         // ImportAsk, ImportKnown, ImportAll or ImportNone: see WatchAgents
 	SettingTokenCommand  = "token_command"  // a command that prints the token for a home on another machine
 
 	SettingProvider   = "provider"    // who is asked: one of Providers
@@ -149,6 +150,7 @@ var rules = []rule{
 	{SettingBlobThreshold, "COPPICE_BLOB_THRESHOLD", strconv.Itoa(session.DefaultBlobThreshold), "a number of bytes", isInt, false},
 	{SettingColor, "", "auto", "auto, always or never", oneOf("auto", "always", "never"), false},
 	{SettingRedact, "COPPICE_REDACT", "false", "true or false", oneOf("true", "false"), false},
+	{SettingImport, "COPPICE_IMPORT", ImportAsk, "ask, known, all or none", oneOf(ImportAsk, ImportKnown, ImportAll, ImportNone), false},
 	{SettingTokenCommand, "COPPICE_TOKEN_COMMAND", "", "a command that prints a token", anything, false},
 	{SettingProvider, "COPPICE_PROVIDER", offline.Name, "one of " + strings.Join(Providers(), ", "), oneOf(Providers()...), false},
 	{SettingModel, "COPPICE_MODEL", "", "the name of a model, or provider/model", anything, false},

@@ -127,37 +127,20 @@ func canImport(ctx context.Context, st store.Store, dryRun bool) error {
 
 func (t *Transfer) importWith(ctx context.Context, st store.Store, r ImportRequest, in io.Reader, send func(ImportEvent) error) (*bulk.Result, error) {
 	h := t.home
-	im := &transcript.Importer{
-		Store: st, Options: session.Options{BlobThreshold: h.settings.blobThreshold()},
-		Ledger: transcript.LedgerOf(st), DryRun: r.DryRun, Again: r.Again,
-		DropDerived: func(ctx context.Context) error {
-			_, err := h.site.dropIndexes(ctx)
-			return err
-		},
-		Elsewhere: h.site.redactKnown(),
-	}
-	if r.Redact || h.settings.redacts() {
-		im.Clean = transcript.Redact
-	}
+	im := h.importer(st, &r)
 	req := bulk.Request{Format: transcript.Named(r.Format), Own: h.ownFormat(st, &r), Stdin: in}
 	if send != nil {
 		req.Each = func(f *bulk.File, err error) error { return send(ImportEvent{File: f, Error: described(err)}) }
 	}
-	sources := func() ([]discover.Source, error) { return r.sources(h.settings.machine()) }
+	look := func(l *discover.Looked) error { return r.look(l, h.settings.machine()) }
 	if r.Watch > 0 {
-		added := func() {
-			if _, err := h.index(ctx); err != nil && !errors.Is(err, errAway) && ctx.Err() == nil {
-				h.notify(ctx, Notice{Kind: IndexBehind, Error: described(err)})
-			}
-		}
-		req.Notices = parts.Notices
-		req.Untold = func(why error) { h.notify(ctx, Notice{Kind: ChangesUntold, Error: described(why)}) }
-		return bulk.Watch(ctx, im, req, time.Duration(r.Watch), sources, added)
+		return h.watch(ctx, im, req, time.Duration(r.Watch), look)
 	}
-	var err error
-	if req.Sources, err = sources(); err != nil {
+	var l discover.Looked
+	if err := look(&l); err != nil {
 		return &bulk.Result{}, err
 	}
+	req.Sources = l.Sources
 	if r.All && send != nil {
 		if err := send(ImportEvent{Programs: orEmpty(discover.ByProgram(req.Sources))}); err != nil {
 			return &bulk.Result{}, err
@@ -176,17 +159,45 @@ func (t *Transfer) importWith(ctx context.Context, st store.Store, r ImportReque
 	return bulk.Import(ctx, im, req)
 }
 
-// sources lists what to import.
-func (r *ImportRequest) sources(on transcript.Env) ([]discover.Source, error) {
-	sources, err := discover.Sources(r.Paths...)
-	if err != nil || !r.All {
-		return sources, err
+// importer returns what imports into a store of the home.
+func (h *Home) importer(st store.Store, r *ImportRequest) *transcript.Importer {
+	im := &transcript.Importer{
+		Store: st, Options: session.Options{BlobThreshold: h.settings.blobThreshold()},
+		Ledger: transcript.LedgerOf(st), DryRun: r.DryRun, Again: r.Again,
+		DropDerived: func(ctx context.Context) error {
+			_, err := h.site.dropIndexes(ctx)
+			return err
+		},
+		Elsewhere: h.site.redactKnown(),
 	}
-	var only []*transcript.Format
+	if r.Redact || h.settings.redacts() {
+		im.Clean = transcript.Redact
+	}
+	return im
+}
+
+// watch imports files as they grow, and keeps the index up to date.
+func (h *Home) watch(ctx context.Context, im *transcript.Importer, req bulk.Request, every time.Duration, look func(*discover.Looked) error) (*bulk.Result, error) {
+	req.Notices = parts.Notices
+	req.Untold = func(why error) { h.notify(ctx, Notice{Kind: ChangesUntold, Error: described(why)}) }
+	return bulk.Watch(ctx, im, req, every, look, func() {
+		if _, err := h.index(ctx); err != nil && !errors.Is(err, errAway) && ctx.Err() == nil {
+			h.notify(ctx, Notice{Kind: IndexBehind, Error: described(err)})
+		}
+	})
+}
+
+// look finds what to import.
+func (r *ImportRequest) look(l *discover.Looked, on transcript.Env) error {
+	if err := l.In(r.Paths...); err != nil || !r.All {
+		return err
+	}
+	formats := transcript.Formats()
 	if format := transcript.Named(r.Format); format != nil {
-		only = append(only, format)
+		formats = []*transcript.Format{format}
 	}
-	return discover.Join(sources, discover.Known(on, only...)), nil
+	l.For(on, formats...)
+	return nil
 }
 
 // Format is a format of another program.

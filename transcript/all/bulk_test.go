@@ -228,7 +228,7 @@ func TestBulkWatchImportsWhatGrows(t *testing.T) {
 	defer cancel()
 	rounds := 0
 	r, err := bulk.Watch(ctx, importer(), bulk.Request{}, time.Millisecond,
-		func() ([]discover.Source, error) { return discover.Sources(path) },
+		func(l *discover.Looked) error { return l.In(path) },
 		func() {
 			if rounds++; rounds == 3 {
 				cancel()

@@ -133,11 +133,27 @@ func TestDiscoverKnownFindsWhatProgramsKeep(t *testing.T) {
 	}
 }
 
-func TestDiscoverJoinListsAFileOnce(t *testing.T) {
+// TestLookedListsEachOnce looks twice: for what a program keeps, and at a directory of it. An empty
+// directory is listed, because the next file may appear in it.
+func TestLookedListsEachOnce(t *testing.T) {
 	t.Parallel()
-	a, b := discover.Source{Path: "a"}, discover.Source{Path: "b"}
-	joined := discover.Join([]discover.Source{a}, []discover.Source{b, {Path: "a", Found: true}})
-	if diff := cmp.Diff([]discover.Source{a, b}, joined); diff != "" {
-		t.Errorf("joined (-want +got):\n%s", diff)
+	home := t.TempDir()
+	projects := filepath.Join(home, ".claude", "projects")
+	file := filepath.Join(projects, "-w", id(1)+".jsonl")
+	write(t, file, talk(id(1), 1))
+	if err := os.MkdirAll(filepath.Join(projects, "-empty"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	var l discover.Looked
+	if err := l.In(file, filepath.Join(projects, "-w")); err != nil {
+		t.Fatal(err)
+	}
+	l.For(transcript.Env{Home: home, GOOS: "linux"}, transcript.Named("claude-code"))
+	if len(l.Sources) != 1 || l.Sources[0].Path != file || l.Sources[0].Found {
+		t.Errorf("sources: %+v; want the one file, as it was named", l.Sources)
+	}
+	want := []string{filepath.Join(projects, "-w"), projects, filepath.Join(projects, "-empty")}
+	if diff := cmp.Diff(want, l.Dirs); diff != "" {
+		t.Errorf("directories (-want +got):\n%s", diff)
 	}
 }

@@ -135,7 +135,8 @@ var nilCalls = map[string]func(ctx context.Context){
 	"Result.IsPartial":   func(context.Context) { (*bulk.Result)(nil).IsPartial() },
 	"discover.Sources":   func(context.Context) { _, _ = discover.Sources(); _, _ = discover.Sources("") },
 	"discover.Known":     func(context.Context) { discover.Known(transcript.Env{}, nil, &transcript.Format{}) },
-	"discover.Join":      func(context.Context) { discover.Join(nil, make([]discover.Source, 2)) },
+	"Looked.In":          func(context.Context) { _ = new(discover.Looked).In("") },
+	"Looked.For":         func(context.Context) { new(discover.Looked).For(transcript.Env{}, nil, &transcript.Format{}) },
 	"discover.Programs":  func(context.Context) { discover.Programs() },
 	"discover.ByProgram": func(context.Context) { discover.ByProgram(make([]discover.Source, 2)) },
 }

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"path/filepath"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -19,29 +19,38 @@ const (
 	recently = 3 * time.Second
 	// lookSeldom is how often files are looked at if the system reports changes.
 	lookSeldom = time.Minute
+	// lookShare bounds what looking takes of a processor: one part in so many.
+	lookShare = 50
+	// maxTold is in how many directories a watch wants to be told of changes. A user may have few
+	// such wishes in all, and other programs have some, too.
+	maxTold = 2000
 )
 
 // Watch imports files as they grow, until the context ends, which is not an error. It calls
-// list for the sources when something changes in their directories or in those above, though no
-// sooner than every after the last time, and from time to time, so that it finds new files too. If
-// nobody tells of changes, it calls list every so often. An error of list counts only the first
-// time: later, a directory may be gone for a moment. After each round that added something, Watch
-// calls added if it is set. The result says what was done, even when there is an error.
-func Watch(ctx context.Context, im *transcript.Importer, r Request, every time.Duration, list func() ([]discover.Source, error), added func()) (*Result, error) {
-	if im == nil || list == nil || every <= 0 {
-		return &Result{}, errors.Join(errNoImporter(), errors.New("and a list of sources to ask for every so often"))
+// look for the sources when something changes in their directories, though no sooner than every
+// after the last time, and from time to time, so that it finds whatever was not told. If nobody
+// tells of changes, it calls look every so often. With very many files, it waits longer, so that
+// looking takes little of a processor. An error of look counts only the first time: later, a
+// directory may be gone for a moment. After each round that added something, Watch calls added if
+// it is set. The result says what was done, even when there is an error.
+func Watch(ctx context.Context, im *transcript.Importer, r Request, every time.Duration, look func(*discover.Looked) error, added func()) (*Result, error) {
+	if im == nil || look == nil || every <= 0 {
+		return &Result{}, errors.Join(errNoImporter(), errors.New("and a way to look for sources every so often"))
 	}
 	run := newRun(im, r)
 	seen := make(map[string]fs.FileInfo)
 	told := &watchedDirs{notices: r.Notices, onUnwatched: r.Untold, stops: make(map[string]func()), changes: make(chan struct{}, 1)}
 	defer told.close()
 	for first := true; ; first = false {
-		sources, err := list()
+		var l discover.Looked
+		began := time.Now()
+		err := look(&l)
 		if err != nil && first {
 			return run.result(), err
 		}
-		told.follow(sources) // before they are looked at: later changes are reported
-		list, fresh := changed(sources, seen)
+		told.follow(l.Dirs) // before the files are looked at: what changes from now on is told
+		list, fresh := changed(l.Sources, seen)
+		took := time.Since(began)
 		before := run.total.Entries
 		if err := run.all(ctx, list); err != nil && ctx.Err() == nil {
 			return run.result(), err
@@ -49,7 +58,7 @@ func Watch(ctx context.Context, im *transcript.Importer, r Request, every time.D
 		if added != nil && run.total.Entries > before && ctx.Err() == nil {
 			added()
 		}
-		if !told.wait(ctx, every, fresh || err != nil) {
+		if !told.wait(ctx, max(every, took*lookShare), fresh || err != nil) {
 			return run.result(), nil
 		}
 	}
@@ -82,9 +91,8 @@ type watchedDirs struct {
 	failed      bool        // not all of them are watched
 }
 
-// follow watches the directories of sources, and those above, where new
-// directories are made.
-func (d *watchedDirs) follow(sources []discover.Source) {
+// follow asks to be told of changes in directories, and in no others.
+func (d *directories) follow(dirs []string) {
 	if d.notices == nil || d.failed {
 		d.failed = true
 		return
@@ -92,17 +100,41 @@ func (d *watchedDirs) follow(sources []discover.Source) {
 	if d.lost.Swap(false) {
 		d.close()
 	}
-	for _, src := range sources {
-		dir := filepath.Dir(src.Path)
-		for _, dir := range []string{dir, filepath.Dir(dir)} {
-			if err := d.add(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				if d.failed = true; d.onUnwatched != nil {
-					d.onUnwatched(err)
-				}
-				return
-			}
+	wanted := make(map[string]bool)
+	for _, dir := range newest(dirs, maxTold) {
+		wanted[dir] = true
+	}
+	for dir, stop := range d.stops {
+		if !wanted[dir] {
+			stop()
+			delete(d.stops, dir)
 		}
 	}
+	for dir := range wanted {
+		if err := d.add(dir); err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission) {
+			d.close() // looking finds everything, and others may need what tells of changes
+			if d.failed = true; d.untold != nil {
+				d.untold(err)
+			}
+			return
+		}
+	}
+}
+
+// newest returns at most n of the directories: those in which something appeared last.
+func newest(dirs []string, n int) []string {
+	if len(dirs) <= n {
+		return dirs
+	}
+	at := make(map[string]time.Time, len(dirs))
+	for _, dir := range dirs {
+		if info, err := os.Stat(dir); err == nil {
+			at[dir] = info.ModTime()
+		}
+	}
+	dirs = slices.Clone(dirs)
+	slices.SortStableFunc(dirs, func(a, b string) int { return at[b].Compare(at[a]) })
+	return dirs[:n]
 }
 
 func (d *watchedDirs) add(dir string) error {

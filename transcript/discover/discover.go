@@ -1,5 +1,6 @@
 // Package discover finds transcripts: Known lists those that other programs keep on a
-// machine, and Sources those in given files and directories.
+// machine, and Sources those in given files and directories. Looked does either for somebody
+// who wants to be told of new files.
 package discover
 
 import (
@@ -32,17 +33,9 @@ const Stdin = "-"
 // Stdin. Each file is listed once. A path that does not exist is an error; an unreadable file
 // inside a directory is not.
 func Sources(paths ...string) ([]Source, error) {
-	var list list
-	for _, path := range paths {
-		if path == Stdin {
-			list.add(Source{Path: path})
-			continue
-		}
-		if err := list.walk(path); err != nil {
-			return nil, err
-		}
-	}
-	return list.sources, nil
+	var l Looked
+	err := l.In(paths...)
+	return l.Sources, err
 }
 
 // Known lists the files that known programs keep on a machine, or only those of the given
@@ -51,28 +44,46 @@ func Known(env transcript.Env, formats ...*transcript.Format) []Source {
 	if len(formats) == 0 {
 		formats = transcript.Formats()
 	}
+	var l Looked
+	l.For(env, formats...)
+	return l.Sources
+}
+
+// Looked is what a search found, and where it looked. The zero value has looked nowhere. A file or
+// directory that is come across twice is listed once, where it comes first.
+type Looked struct {
+	Sources []Source
+	// Dirs are the directories that were listed, even empty ones, and those of the files that were
+	// named: a new file appears in one of them, or a directory in which it then appears.
+	Dirs []string
+
+	seen map[string]bool // the directories with a separator at their end
+}
+
+// In looks at paths, as Sources does. If it returns an error, it has not looked at all of them.
+func (l *Looked) In(paths ...string) error {
+	for _, path := range paths {
+		if path == Stdin {
+			l.add(Source{Path: path})
+			continue
+		}
+		if err := l.walk(path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// For looks for what the programs of formats keep on a machine.
+func (l *Looked) For(env transcript.Env, formats ...*transcript.Format) {
 	if env.Getenv == nil {
 		env.Getenv = func(string) string { return "" }
 	}
-	var list list
 	for _, format := range formats {
 		if format != nil {
-			list.addUsual(format, env)
+			l.placed(format, env)
 		}
 	}
-	return list.sources
-}
-
-// Join puts lists together. A file that is in several is listed once, where it
-// comes first.
-func Join(lists ...[]Source) []Source {
-	var joined list
-	for _, sources := range lists {
-		for _, src := range sources {
-			joined.add(src)
-		}
-	}
-	return joined.sources
 }
 
 // Programs returns the formats whose programs have a place for their files: those
@@ -120,25 +131,32 @@ func ByProgram(sources []Source) []Program {
 	return programs
 }
 
-// list collects sources, each once.
-type list struct {
-	sources []Source
-	seen    map[string]bool
+func (l *Looked) add(src Source) {
+	if l.isNew(src.Path) {
+		l.Sources = append(l.Sources, src)
+	}
 }
 
-func (l *list) add(src Source) {
-	if l.seen[src.Path] {
-		return
+func (l *Looked) addDir(dir string) {
+	dir = filepath.Clean(dir)
+	if l.isNew(dir + string(filepath.Separator)) { // one that cannot be read is listed as a source, too
+		l.Dirs = append(l.Dirs, dir)
+	}
+}
+
+func (l *Looked) isNew(path string) bool {
+	if l.seen[path] {
+		return false
 	}
 	if l.seen == nil {
 		l.seen = make(map[string]bool)
 	}
-	l.seen[src.Path] = true
-	l.sources = append(l.sources, src)
+	l.seen[path] = true
+	return true
 }
 
 // walk adds a file, or all files in a directory and below.
-func (l *list) walk(path string) error {
+func (l *Looked) walk(path string) error {
 	info, err := os.Stat(path)
 	if wrong, ok := errors.AsType[*fs.PathError](err); ok {
 		return &fs.PathError{Op: "import", Path: path, Err: wrong.Err} // not "stat", which nobody asked for
@@ -148,6 +166,7 @@ func (l *list) walk(path string) error {
 	}
 	if !info.IsDir() {
 		l.add(Source{Path: path, Size: info.Size()})
+		l.addDir(filepath.Dir(path))
 		return nil
 	}
 	return walkBelow(path, func(name string, d fs.DirEntry, err error) error {
@@ -163,7 +182,10 @@ func (l *list) walk(path string) error {
 		if d.IsDir() && d.Name() == ".git" {
 			return filepath.SkipDir
 		}
-		if d.Type().IsRegular() {
+		switch {
+		case d.IsDir():
+			l.addDir(name)
+		case d.Type().IsRegular():
 			l.add(Source{Path: name, Found: true, Size: sizeOf(d)})
 		}
 		return nil
@@ -184,8 +206,8 @@ func sizeOf(d fs.DirEntry) int64 {
 	return info.Size()
 }
 
-// addUsual adds what a format's program keeps where it usually does.
-func (l *list) addUsual(format *transcript.Format, env transcript.Env) {
+// placed adds what a format's program keeps where it usually does.
+func (l *Looked) placed(format *transcript.Format, env transcript.Env) {
 	if format.Places == nil {
 		return
 	}
@@ -193,12 +215,16 @@ func (l *list) addUsual(format *transcript.Format, env transcript.Env) {
 		if place.Match == nil {
 			if info, err := os.Stat(place.Dir); err == nil && info.Mode().IsRegular() {
 				l.add(Source{Path: place.Dir, Format: format, Found: true, Size: info.Size()})
+				l.addDir(filepath.Dir(place.Dir))
 			}
 			continue
 		}
 		_ = walkBelow(place.Dir, func(name string, d fs.DirEntry, err error) error {
 			if errors.Is(err, fs.ErrPermission) {
 				l.add(Source{Path: name, Format: format, Found: true, Err: err})
+			}
+			if err == nil && d.IsDir() {
+				l.addDir(name)
 			}
 			if err != nil || !d.Type().IsRegular() {
 				return nil // a place need not exist

@@ -119,6 +119,7 @@ func (a *app) reportError(err error) {
 
 // rootCommand assembles the commands.
 func (a *app) rootCommand() *cobra.Command {
+	var live liveFlags
 	root := &cobra.Command{
 		Use:     "coppice",
 		Version: thisBuild().Version,
@@ -130,7 +131,7 @@ func (a *app) rootCommand() *cobra.Command {
 			"  coppice tree ID\n" +
 			"  coppice search \"that thing\"",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if shown, err := a.showUI(cmd.Context()); shown {
+			if shown, err := a.showUI(cmd.Context(), &live); shown {
 				return err
 			}
 			return a.welcome(cmd.Context())
@@ -144,6 +145,7 @@ func (a *app) rootCommand() *cobra.Command {
 	root.PersistentFlags().StringVar(&a.flags.color, "color", "", "colours: auto, always or never")
 	(&chatFlags{}).addRestore(root) // for the help: see impliedChat
 	_ = root.RegisterFlagCompletionFunc("restore", a.completeSession(1))
+	live.register(root)
 	a.withJSON(root)
 	for _, group := range groups {
 		root.AddGroup(&cobra.Group{ID: group.title, Title: group.title})

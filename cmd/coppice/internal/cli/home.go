@@ -113,6 +113,12 @@ func (a *app) sayNotice(n home.Notice) {
 		a.warnOnce(n.Error.Error())
 	case home.ChangesUntold:
 		a.warnOnce(fmt.Sprintf("changes may be noticed late: %v", n.Error))
+	case home.ImportFailed:
+		if n.Path == "" {
+			a.say("%s what agents write is not imported: %v; trying again", warning, n.Error)
+		} else {
+			a.say("%s not imported: %v; trying again when it changes", warning, n.Error)
+		}
 	case home.LineSkipped:
 		a.say("%s session %s has a line at byte %d that is not an entry", warning, render.ShortID(n.Session), n.Offset)
 	case home.ConnectionLost:

@@ -2,8 +2,6 @@ package cli
 
 import (
 	"context"
-	"sync"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -43,9 +41,6 @@ func mcpCommand(a *app) *cobra.Command {
 	return cmd
 }
 
-// importEvery is how often --import looks for what other programs have written.
-const importEvery = 5 * time.Second
-
 // runMCP serves until standard input ends.
 func (a *app) runMCP(ctx context.Context, f *mcpFlags) error {
 	if a.screen != nil {
@@ -53,24 +48,6 @@ func (a *app) runMCP(ctx context.Context, f *mcpFlags) error {
 	}
 	return a.withHome(ctx, true, func(h *home.Home) error {
 		server := mcp.New(h, &mcp.Options{ReadOnly: f.readOnly, Version: thisBuild().Version})
-		return a.serveAndImport(ctx, h, f.imports, func(ctx context.Context) error { return server.Run(ctx, mcp.Lines(a.stdin, a.data)) })
+		return importing(ctx, h, allIf(f.imports), func(ctx context.Context) error { return server.Run(ctx, mcp.Lines(a.stdin, a.data)) })
 	})
-}
-
-// serveAndImport serves and, if imports is set, imports what other programs write meanwhile. The
-// import works on the home, so it has to end before the home is closed.
-func (a *app) serveAndImport(ctx context.Context, h *home.Home, imports bool, serve func(context.Context) error) error {
-	ctx, cancel := context.WithCancel(ctx)
-	var work sync.WaitGroup
-	defer work.Wait()
-	defer cancel()
-	if imports {
-		work.Go(func() {
-			_, err := h.Transfer.Import(ctx, home.ImportRequest{All: true, Watch: home.Age(importEvery)}, nil, nil)
-			if err != nil && ctx.Err() == nil {
-				a.sayError(err)
-			}
-		})
-	}
-	return serve(ctx)
 }

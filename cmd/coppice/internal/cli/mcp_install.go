@@ -2,6 +2,7 @@ package cli
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -48,7 +49,7 @@ func mcpInstallCommand(a *app) *cobra.Command {
 			"knows.",
 		Example: "  coppice mcp install claude-code\n" +
 			"  coppice mcp install codex gemini-cli --read-only --yes",
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return a.listAgents(f.name)
 			}
@@ -56,7 +57,7 @@ func mcpInstallCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.eachAgent(args, &f, func(p *install.Program, m install.Machine) (*install.Change, error) { return p.Add(m, entry) },
+			return a.eachAgent(cmd.Context(), args, &f, func(p *install.Program, m install.Machine) (*install.Change, error) { return p.Add(m, entry) },
 				"%s is set up in %s already", "%s starts it from now on: %s")
 		},
 	}
@@ -75,8 +76,8 @@ func mcpUninstallCommand(a *app) *cobra.Command {
 		Long: "Removes what coppice mcp install wrote, and nothing else; a file that it made is\n" +
 			"deleted if there is nothing else in it. It shows the change and asks before it\n" +
 			"writes.",
-		RunE: func(_ *cobra.Command, args []string) error {
-			return a.eachAgent(args, &f, func(p *install.Program, m install.Machine) (*install.Change, error) { return p.Remove(m, f.name) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.eachAgent(cmd.Context(), args, &f, func(p *install.Program, m install.Machine) (*install.Change, error) { return p.Remove(m, f.name) },
 				"%s does not have it: %s", "%s no longer has it: %s")
 		},
 	}
@@ -156,7 +157,7 @@ func thisProgram() (string, error) {
 }
 
 // eachAgent shows the change to the file of each agent, asks, and makes it.
-func (a *app) eachAgent(names []string, f *mcpInstallFlags, plan func(*install.Program, install.Machine) (*install.Change, error), nothing, done string) error {
+func (a *app) eachAgent(ctx context.Context, names []string, f *mcpInstallFlags, plan func(*install.Program, install.Machine) (*install.Change, error), nothing, done string) error {
 	var programs []*install.Program
 	for _, name := range names {
 		p := install.Named(name)
@@ -176,7 +177,7 @@ func (a *app) eachAgent(names []string, f *mcpInstallFlags, plan func(*install.P
 		case err != nil:
 			return err
 		}
-		if err := a.makeChange(p, c, f.yes, nothing, done); err != nil {
+		if err := a.makeChange(ctx, p, c, f.yes, nothing, done); err != nil {
 			return err
 		}
 	}
@@ -185,7 +186,7 @@ func (a *app) eachAgent(names []string, f *mcpInstallFlags, plan func(*install.P
 
 // makeChange asks and writes, unless there is nothing to change. A program gets the change as
 // JSON in either case, so that it need not tell the two apart by words.
-func (a *app) makeChange(p *install.Program, c *install.Change, yes bool, nothing, done string) error {
+func (a *app) makeChange(ctx context.Context, p *install.Program, c *install.Change, yes bool, nothing, done string) error {
 	if !c.IsNothing() {
 		a.showChange(c)
 		if !yes {
@@ -193,7 +194,7 @@ func (a *app) makeChange(p *install.Program, c *install.Change, yes bool, nothin
 			if c.Delete {
 				what = "delete"
 			}
-			if err := a.ask(fmt.Sprintf("%s %s?", what, c.Path), "nothing was written"); err != nil {
+			if err := a.ask(ctx, fmt.Sprintf("%s %s?", what, c.Path), "nothing was written"); err != nil {
 				return err
 			}
 		}

@@ -23,7 +23,8 @@ type serveFlags struct {
 	hosts, origins        []string
 	behindProxy, open     bool
 	imports, tools, pprof bool
-	own                   bool // it has a token of its own in any case
+	own                   bool     // it has a token of its own in any case
+	others                []string // addresses to try if something else listens at addr
 }
 
 // serveCommand is safe by default: it listens on this machine only, and asks for a token. Each
@@ -91,7 +92,7 @@ func (a *app) runServe(ctx context.Context, f *serveFlags) error {
 			a.say("this token may do everything until the server stops; %s makes others:", a.command("token add NAME", nil))
 			a.say("  %s", s.secret)
 		}
-		return a.serveAndImport(ctx, h, f.imports, s.serve)
+		return importing(ctx, h, allIf(f.imports), s.serve)
 	})
 }
 
@@ -135,9 +136,8 @@ func (f *serveFlags) check() error {
 	if err != nil {
 		return misuse("--addr is %q; it must be HOST:PORT", f.addr)
 	}
-	ip, _ := netip.ParseAddr(host)
-	switch local := host == "localhost" || ip.IsLoopback(); {
-	case local:
+	switch {
+	case isLoopback(host):
 		return nil
 	case f.open:
 		return misuse("--no-token is for this machine only: elsewhere, anyone could read and change the sessions")
@@ -146,6 +146,12 @@ func (f *serveFlags) check() error {
 			"give --tls-cert and --tls-key, or --behind-proxy if a proxy in front provides TLS")
 	}
 	return nil
+}
+
+// isLoopback reports whether only this machine can reach a host.
+func isLoopback(host string) bool {
+	ip, _ := netip.ParseAddr(host)
+	return host == "localhost" || ip.IsLoopback()
 }
 
 // authorize makes the server ask for tokens. If the home has none, or own is
@@ -185,6 +191,12 @@ func (f *serveFlags) authorize(ctx context.Context, h *home.Home, o *server.Opti
 func (f *serveFlags) listen(ctx context.Context) (l net.Listener, scheme string, err error) {
 	var tcp net.ListenConfig
 	l, err = tcp.Listen(ctx, "tcp", f.addr)
+	for _, other := range f.others {
+		if err == nil {
+			break
+		}
+		l, err = tcp.Listen(ctx, "tcp", other)
+	}
 	if err != nil {
 		return nil, "", hinted(err, "choose another address with --addr; 127.0.0.1:0 picks a free port")
 	}

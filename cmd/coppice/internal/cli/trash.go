@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coppice-dev/coppice/home"
+	"github.com/coppice-dev/coppice/internal/gate"
 	"github.com/coppice-dev/coppice/render"
 )
 
@@ -157,7 +158,7 @@ func (a *app) emptyTrash(ctx context.Context, h *home.Home, r home.EmptyTrashReq
 	}
 	if !yes {
 		what := fmt.Sprintf("%s (%s)", render.Counted(len(plan.Removals), "session", "sessions"), render.Bytes(plan.Size))
-		if err := a.ask(fmt.Sprintf("delete %s for good?", what), "nothing was deleted"); err != nil {
+		if err := a.ask(ctx, fmt.Sprintf("delete %s for good?", what), "nothing was deleted"); err != nil {
 			return err
 		}
 	}
@@ -177,15 +178,23 @@ func (a *app) emptyTrash(ctx context.Context, h *home.Home, r home.EmptyTrashReq
 
 // ask returns nil if the person at the terminal says yes, and an error with the text no
 // otherwise. Where there is no terminal, they must have passed --yes.
-func (a *app) ask(question, no string) error {
-	keys := terminalOf(a.stdin)
-	if keys == nil {
+func (a *app) ask(ctx context.Context, question, no string) error {
+	if terminalOf(a.stdin) == nil {
 		return misuse("%s cannot ask for confirmation without a terminal; pass --yes", question)
 	}
-	fmt.Fprintf(a.err, "%s [y/N] ", question)
-	answer, _ := bufio.NewReader(keys).ReadString('\n')
-	if answer = strings.ToLower(strings.TrimSpace(answer)); answer == "y" || answer == "yes" {
-		return nil
+	yes, err := a.isWanted(ctx, question)
+	if err == nil && !yes {
+		err = errors.New(no)
 	}
-	return errors.New(no)
+	return err
+}
+
+// isWanted asks the person at the terminal.
+func (a *app) isWanted(ctx context.Context, question string) (bool, error) {
+	fmt.Fprintf(a.err, "%s [y/N] ", question)
+	answer, err := gate.Await(ctx, func() (string, error) {
+		answer, _ := bufio.NewReader(a.stdin).ReadString('\n')
+		return strings.ToLower(strings.TrimSpace(answer)), nil
+	})
+	return answer == "y" || answer == "yes", err
 }

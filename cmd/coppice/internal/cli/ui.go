@@ -17,12 +17,13 @@ import (
 var talkingCommands = []string{"chat", "resume", "follow", "serve", "ipc", "mcp", "config edit"}
 
 // showUI shows the terminal UI, if there is a terminal for it and a home to show.
-func (a *app) showUI(ctx context.Context) (shown bool, err error) {
+func (a *app) showUI(ctx context.Context, f *liveFlags) (shown bool, err error) {
 	keys := terminalOf(a.stdin)
 	if keys == nil || a.screen == nil || a.flags.json || a.getenv("TERM") == "dumb" {
 		return false, nil
 	}
-	h, err := a.openHome(ctx, "", home.Options{})
+	notices := make(chan string, 1)
+	h, err := a.openHome(ctx, "", home.Options{Notify: func(n home.Notice) { a.tellUI(notices, n) }})
 	if home.KindOf(err) == home.KindNotFound {
 		return false, nil // there is nothing to show: the welcome says what to do
 	}
@@ -38,10 +39,15 @@ func (a *app) showUI(ctx context.Context) (shown bool, err error) {
 	if err != nil {
 		return true, err
 	}
+	which, err := a.watched(ctx, h, f)
+	if err != nil {
+		return true, err
+	}
 	a.keyed.Store(true)
 	defer a.keyed.Store(false)
-	return true, tui.Run(ctx, tui.Options{
-		Home: h, Color: a.color, Run: a.runOnPage, Commands: a.commandsOfUI(),
+	o := tui.Options{
+		Notices: notices,
+		Home:    h, Color: a.color, Run: a.runOnPage, Commands: a.commandsOfUI(),
 		Program: func(args ...string) *exec.Cmd {
 			cmd := exec.Command(self, args...)
 			cmd.Env = append(os.Environ(), "COPPICE_HOME="+where)
@@ -56,8 +62,20 @@ func (a *app) showUI(ctx context.Context) (shown bool, err error) {
 				return nil
 			},
 		},
-		Discover: !home.IsAway(where),
-	}, keys, a.screen)
+	}
+	return true, importing(ctx, h, which, func(ctx context.Context) error { return tui.Run(ctx, o, keys, a.screen) })
+}
+
+// tellUI tells the UI what nobody asked for and what no room shows. While it is busy, the first
+// notice waits, and the others are not told.
+func (a *app) tellUI(notices chan<- string, n home.Notice) {
+	if n.Kind != home.ImportFailed {
+		return
+	}
+	select {
+	case notices <- strings.Join(a.noticeRows(n), " "):
+	default:
+	}
 }
 
 // commandsOfUI returns the commands that can be typed in the UI.

@@ -48,9 +48,8 @@ type Options struct {
 	Viewers Viewers
 	// Run runs a command on the same home, and prints it for a page of a width.
 	Run func(ctx context.Context, args []string, out io.Writer, width int) error
-	// Discover says that the UI looks once for what other programs keep on this machine that is not
-	// in the home.
-	Discover bool
+	// Notices are told to the user as they come; nil if there are none.
+	Notices <-chan string
 	// Commands has the commands that can be typed after a colon, with a line about each.
 	Commands []Command
 	// Now is the time; nil is time.Now. Tests have their own.
@@ -66,11 +65,24 @@ type Command struct {
 
 // Run shows the UI until the user leaves it.
 func Run(ctx context.Context, o Options, in io.Reader, out io.Writer) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	a := New(ctx, o)
 	defer a.close()
 	// Signals end ctx: if bubbletea heard them, too, it could wait for itself for ever. The frame
 	// rate is how long a change may wait to be drawn, and this is the highest there is.
-	_, err := tea.NewProgram(a, tea.WithContext(ctx), tea.WithInput(in), tea.WithOutput(out), tea.WithoutSignalHandler(), tea.WithFPS(120)).Run()
+	p := tea.NewProgram(a, tea.WithContext(ctx), tea.WithInput(in), tea.WithOutput(out), tea.WithoutSignalHandler(), tea.WithFPS(120))
+	go func() {
+		for {
+			select {
+			case text := <-o.Notices:
+				p.Send(notice(text))
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	_, err := p.Run()
 	if errors.Is(err, tea.ErrInterrupted) || ctx.Err() != nil {
 		return nil // Ctrl-C is a way to leave
 	}

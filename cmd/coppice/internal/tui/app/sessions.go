@@ -175,7 +175,7 @@ func (s *sessions) update(msg tea.Msg) tea.Cmd {
 			s.drawn = true
 			return tea.Batch(s.moved(), s.load())
 		}
-		return tea.Batch(s.moved(), s.askSize(), s.discover())
+		return tea.Batch(s.moved(), s.askSize())
 	case *shelfRows:
 		if msg.of == s.shelf {
 			s.shelf.add(msg)

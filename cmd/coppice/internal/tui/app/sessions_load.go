@@ -10,7 +10,6 @@ import (
 
 	"github.com/coppice-dev/coppice/home"
 	"github.com/coppice-dev/coppice/index"
-	"github.com/coppice-dev/coppice/render"
 )
 
 // searchFilters are the filters that can be typed, as on the command line.
@@ -93,32 +92,6 @@ func (s *sessions) askSize() tea.Cmd {
 		}
 		return shelfTotal{of, found.total}
 	})
-}
-
-// discover says once how much there is to import. It comes after the list: many files may have to
-// be looked at.
-func (a *App) discover() tea.Cmd {
-	if !a.Discover {
-		return nil
-	}
-	a.Discover = false
-	return func() tea.Msg {
-		found, err := a.Home.Transfer.Programs(a.ctx)
-		if err != nil {
-			return nil // it was not asked for
-		}
-		news := 0
-		for _, p := range found.Programs {
-			news += p.New
-		}
-		return onward(func() tea.Cmd {
-			if news > 0 && a.notice == "" {
-				a.say("other agents have " + render.Counted(news, "conversation", "conversations") +
-					" on this machine, new or changed; :import --all brings them in")
-			}
-			return nil
-		})
-	}
 }
 
 // loadPage reads a page of the list.
