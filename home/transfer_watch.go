@@ -20,7 +20,7 @@ const (
 
 const (
 	// watchEvery is how often at most the files of agents are looked at.
-	watchEvery = time.Second
+	watchEvery = 500 * time.Millisecond
 	// watchAgain is how long it takes until live import is tried again after it has failed.
 	watchAgain = time.Minute
 	// maxWatchFailures is of how many files a person hears that they cannot be imported.

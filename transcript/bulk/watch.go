@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
+	"path/filepath"
 	"slices"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"github.com/coppice-dev/coppice/store/vfs"
@@ -20,37 +22,36 @@ const (
 	// lookSeldom is how often files are looked at if the system reports changes.
 	lookSeldom = time.Minute
 	// lookShare bounds what looking takes of a processor: one part in so many.
-	lookShare = 50
+	lookShare = 20
 	// maxTold is in how many directories a watch wants to be told of changes. A user may have few
 	// such wishes in all, and other programs have some, too.
 	maxTold = 2000
 )
 
 // Watch imports files as they grow, until the context ends, which is not an error. It calls
-// look for the sources when something changes in their directories, though no sooner than every
-// after the last time, and from time to time, so that it finds whatever was not told. If nobody
-// tells of changes, it calls look every so often. With very many files, it waits longer, so that
-// looking takes little of a processor. An error of look counts only the first time: later, a
-// directory may be gone for a moment. After each round that added something, Watch calls added if
-// it is set. The result says what was done, even when there is an error.
+// look for the sources first, and then when something appears in their directories, and from time
+// to time, so that it finds whatever was not told. A file that changes is imported without looking
+// for others, though no sooner than every after the last time. If nobody tells of changes, Watch
+// calls look every so often. With very many files, it waits longer, so that looking takes little of
+// a processor. An error of look counts only the first time: later, a directory may be gone for a
+// moment. After each round that added something, Watch calls added if it is set. The result says
+// what was done, even when there is an error.
 func Watch(ctx context.Context, im *transcript.Importer, r Request, every time.Duration, look func(*discover.Looked) error, added func()) (*Result, error) {
 	if im == nil || look == nil || every <= 0 {
 		return &Result{}, errors.Join(errNoImporter(), errors.New("and a way to look for sources every so often"))
 	}
 	run := newRun(im, r)
-	seen := make(map[string]fs.FileInfo)
-	told := &watchedDirs{notices: r.Notices, onUnwatched: r.Untold, stops: make(map[string]func()), changes: make(chan struct{}, 1)}
-	defer told.close()
-	for first := true; ; first = false {
-		var l discover.Looked
-		began := time.Now()
-		err := look(&l)
-		if err != nil && first {
+	w := &watch{
+		look: look, every: every, seen: make(map[string]fs.FileInfo), other: make(map[string]bool),
+		told: &directories{notices: r.Notices, untold: r.Untold, stops: make(map[string]func()), paths: make(map[string]bool), news: make(chan struct{}, 1)},
+	}
+	defer w.told.close()
+	for {
+		sources, err := w.next()
+		if err != nil {
 			return run.result(), err
 		}
-		told.follow(l.Dirs) // before the files are looked at: what changes from now on is told
-		list, fresh := changed(l.Sources, seen)
-		took := time.Since(began)
+		list := w.changed(sources)
 		before := run.total.Entries
 		if err := run.all(ctx, list); err != nil && ctx.Err() == nil {
 			return run.result(), err
@@ -58,46 +59,164 @@ func Watch(ctx context.Context, im *transcript.Importer, r Request, every time.D
 		if added != nil && run.total.Entries > before && ctx.Err() == nil {
 			added()
 		}
-		if !told.wait(ctx, max(every, took*lookShare), fresh || err != nil) {
+		if !w.wait(ctx) {
 			return run.result(), nil
 		}
 	}
 }
 
-// changed returns the files that look different from the last time, and those
-// that were changed so recently that another change might not show: fresh says that there are some.
-func changed(sources []discover.Source, seen map[string]fs.FileInfo) (list []discover.Source, fresh bool) {
+// watch is one call of Watch.
+type watch struct {
+	look  func(*discover.Looked) error
+	every time.Duration
+	told  *directories
+
+	sources map[string]discover.Source // that were found the last time; nil if there was none
+	looked  time.Time                  // when that was
+	cost    time.Duration              // the least time that looking took for a source: more was not our work
+	again   bool                       // something may have been missed
+	seen    map[string]fs.FileInfo     // how the sources looked
+	recent  map[string]bool            // the sources that were changed so recently that another change might not show
+	other   map[string]bool            // files beside the sources
+}
+
+// next returns the sources that may have changed: those that were told of, or all of them.
+func (w *watch) next() ([]discover.Source, error) {
+	paths, all := w.told.take()
+	for path := range w.recent {
+		paths = append(paths, path)
+	}
+	slices.Sort(paths)
+	var known []discover.Source
+	for _, path := range slices.Compact(paths) {
+		src, ok := w.sources[path]
+		if ok {
+			known = append(known, src)
+		}
+		all = all || !ok && !w.other[path]
+	}
+	if w.sources != nil && !all && !w.again && time.Since(w.looked) < lookSeldom {
+		return known, nil
+	}
+	return w.all(paths)
+}
+
+// all looks for the sources. paths are what was told of.
+func (w *watch) all(paths []string) ([]discover.Source, error) {
+	w.looked = time.Now()
+	l, again, err := w.told.look(w.look)
+	if cost := time.Since(w.looked) / time.Duration(len(l.Sources)+1); w.cost == 0 || cost < w.cost {
+		w.cost = cost
+	}
+	if err != nil && w.sources == nil {
+		return nil, err
+	}
+	w.again = again || err != nil
+	w.sources = make(map[string]discover.Source, len(l.Sources))
+	for _, src := range l.Sources {
+		w.sources[src.Path] = src
+	}
+	for _, path := range paths {
+		info, err := os.Lstat(path)
+		if _, ok := w.sources[path]; !ok && err == nil && !info.IsDir() {
+			w.other[path] = true // what is not a source will not be one
+		}
+	}
+	return l.Sources, nil
+}
+
+// changed returns the files that look different from the last time, and those that were changed
+// recently.
+func (w *watch) changed(sources []discover.Source) (list []discover.Source) {
+	w.recent = make(map[string]bool)
 	for _, src := range sources {
 		info, err := os.Stat(src.Path)
 		if err != nil {
 			continue
 		}
-		before, recent := seen[src.Path], time.Since(info.ModTime()) < recently
+		before, recent := w.seen[src.Path], time.Since(info.ModTime()) < recently
 		if before == nil || before.Size() != info.Size() || !before.ModTime().Equal(info.ModTime()) || recent {
 			list = append(list, src)
 		}
-		seen[src.Path], fresh = info, fresh || recent
+		if w.seen[src.Path] = info; recent {
+			w.recent[src.Path] = true
+		}
 	}
-	return list, fresh
+	return list
 }
 
-// watchedDirs are the directories whose changes the system reports.
-type watchedDirs struct {
-	notices     vfs.Notifier
-	onUnwatched func(error)
-	stops       map[string]func() // by directory
-	changes     chan struct{}
-	lost        atomic.Bool // a report was lost: all must be asked for again
-	failed      bool        // not all of them are watched
+// wait waits until there is something to do. It reports false if ctx ends.
+func (w *watch) wait(ctx context.Context) bool {
+	least := max(w.every, time.Until(w.looked.Add(w.cost*time.Duration(len(w.sources)+1)*lookShare)))
+	pause(ctx, least, nil)
+	if !w.again && len(w.recent) == 0 && !w.told.failed && ctx.Err() == nil {
+		pause(ctx, max(lookSeldom, least)-least, w.told.news)
+	}
+	return ctx.Err() == nil
 }
 
-// follow asks to be told of changes in directories, and in no others.
-func (d *directories) follow(dirs []string) {
+func pause(ctx context.Context, d time.Duration, news <-chan struct{}) {
+	late := time.NewTimer(d)
+	defer late.Stop()
+	select {
+	case <-ctx.Done():
+	case <-news:
+	case <-late.C:
+	}
+}
+
+// directories are those in which changes are told of.
+type directories struct {
+	notices vfs.Notifier
+	untold  func(error)
+	stops   map[string]func() // by directory
+	failed  bool              // nothing is told
+	news    chan struct{}
+
+	mu    sync.Mutex      // guards what follows
+	paths map[string]bool // that were told of
+	lost  bool            // something was not told: all must be asked for again
+}
+
+// take returns what was told since the last time: paths, or that anything may have changed.
+func (d *directories) take() (paths []string, all bool) {
+	select {
+	case <-d.news:
+	default:
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	paths = slices.Collect(maps.Keys(d.paths))
+	clear(d.paths)
+	return paths, d.failed || d.lost
+}
+
+// look finds the sources, and asks to be told of changes in their directories. A file that appears
+// in a new directory before that is not told, so it looks there again; it reports whether that may
+// still be needed.
+func (d *directories) look(find func(*discover.Looked) error) (l discover.Looked, again bool, err error) {
+	for range 3 { // new directories may have some in them
+		l = discover.Looked{}
+		err = find(&l)
+		if again = d.follow(l.Dirs); !again {
+			break
+		}
+	}
+	return l, again, err
+}
+
+// follow asks to be told of changes in directories, and in no others. It reports whether there are
+// some that it did not follow before.
+func (d *directories) follow(dirs []string) (fresh bool) {
 	if d.notices == nil || d.failed {
 		d.failed = true
-		return
+		return false
 	}
-	if d.lost.Swap(false) {
+	d.mu.Lock()
+	lost := d.lost
+	d.lost = false
+	d.mu.Unlock()
+	if lost {
 		d.close()
 	}
 	wanted := make(map[string]bool)
@@ -111,13 +230,36 @@ func (d *directories) follow(dirs []string) {
 		}
 	}
 	for dir := range wanted {
-		if err := d.add(dir); err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission) {
+		if d.stops[dir] != nil {
+			continue
+		}
+		stop, err := d.notices.Notify(dir, func(name string) { d.tell(dir, name) })
+		switch {
+		case err == nil:
+			d.stops[dir], fresh = stop, true
+		case !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission):
 			d.close() // looking finds everything, and others may need what tells of changes
 			if d.failed = true; d.untold != nil {
 				d.untold(err)
 			}
-			return
+			return false
 		}
+	}
+	return fresh
+}
+
+// tell notes that a file in a directory has changed, or that any may have.
+func (d *directories) tell(dir, name string) {
+	d.mu.Lock()
+	if name == "" {
+		d.lost = true
+	} else {
+		d.paths[filepath.Join(dir, name)] = true
+	}
+	d.mu.Unlock()
+	select {
+	case d.news <- struct{}{}:
+	default: // it will be looked at anyway
 	}
 }
 
@@ -137,45 +279,7 @@ func newest(dirs []string, n int) []string {
 	return dirs[:n]
 }
 
-func (d *watchedDirs) add(dir string) error {
-	if d.stops[dir] != nil {
-		return nil
-	}
-	stop, err := d.notices.Notify(dir, func(name string) {
-		if name == "" {
-			d.lost.Store(true)
-		}
-		select {
-		case d.changes <- struct{}{}:
-		default: // it will be looked at anyway
-		}
-	})
-	if err == nil {
-		d.stops[dir] = stop
-	}
-	return err
-}
-
-// wait waits until the sources should be looked at again. It reports false if ctx ends.
-func (d *watchedDirs) wait(ctx context.Context, every time.Duration, soon bool) bool {
-	pause(ctx, every, nil)
-	if !soon && !d.failed && ctx.Err() == nil {
-		pause(ctx, max(lookSeldom, every)-every, d.changes)
-	}
-	return ctx.Err() == nil
-}
-
-func pause(ctx context.Context, d time.Duration, news <-chan struct{}) {
-	late := time.NewTimer(d)
-	defer late.Stop()
-	select {
-	case <-ctx.Done():
-	case <-news:
-	case <-late.C:
-	}
-}
-
-func (d *watchedDirs) close() {
+func (d *directories) close() {
 	for _, stop := range d.stops {
 		stop()
 	}
