@@ -190,7 +190,6 @@ func (a *app) finish(root *cobra.Command) {
 			cmd.Long = "Prints a script that completes commands, flags, sessions and entries in a shell. The\n" +
 				"help of each shell's command says how to load it."
 		}
-		cmd.SuggestFor = otherNames[cmd.Name()]
 	}
 	a.pageLong(root)
 	a.plainUsage(root)
@@ -243,6 +242,9 @@ func (a *app) withJSON(cmd *cobra.Command) *cobra.Command {
 func (a *app) readText(args []string) (string, error) {
 	if given := strings.Join(args, " "); len(args) > 0 && given != "-" {
 		return given, nil
+	}
+	if terminalOf(a.stdin) != nil {
+		a.say("type the text; Ctrl-D on a line of its own ends it")
 	}
 	text, err := io.ReadAll(a.stdin)
 	return string(text), err

@@ -3,6 +3,8 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"io/fs"
+	"path/filepath"
 	"strings"
 
 	"github.com/coppice-dev/coppice/home"
@@ -114,7 +116,30 @@ func (t *talk) explain(err error) (text, hint string) {
 	if own, ok := errors.AsType[*hintError](err); ok {
 		hint = own.hint
 	}
+	if hint == "" {
+		hint = t.whereToLook(err)
+	}
 	return text, hint
+}
+
+// whereToLook says which command finds what was named and is not there.
+func (t *talk) whereToLook(err error) string {
+	if wrong, ok := errors.AsType[*fs.PathError](err); ok && wrong.Op == "write" && errors.Is(wrong, fs.ErrNotExist) {
+		return "the directory " + filepath.Dir(wrong.Path) + " must exist"
+	}
+	wrong, ok := errors.AsType[*session.Error](err)
+	if !ok || wrong.Kind != session.ErrNotExist || wrong.Err != nil {
+		return ""
+	}
+	switch wrong.Op {
+	case "find session":
+		return t.command("ls", nil) + " lists them, and " + t.command("search", []string{"WORDS"}) + " finds one by what was said in it"
+	case "find entry":
+		return t.command("tree", []string{"ID"}) + " lists the entries of a session"
+	case "find session in the trash":
+		return t.command("trash", nil) + " lists what is there"
+	}
+	return ""
 }
 
 // errorJSON is what --json prints on standard error when a command fails.

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -67,8 +68,11 @@ func (a *app) runImport(ctx context.Context, args []string, f *importFlags) erro
 		}
 		result, err := h.Transfer.Import(ctx, f.ImportRequest, a.stdin, p.hear)
 		a.bar.done()
-		if err != nil && ctx.Err() == nil && result.Files == 0 {
-			return err // it did not begin
+		if err != nil && ctx.Err() == nil && result.Files == 0 { // it did not begin
+			if errors.Is(err, fs.ErrNotExist) {
+				err = hinted(err, a.command("import --all", nil)+" finds what other agents keep on this machine")
+			}
+			return err
 		}
 		if f.watch && err == nil {
 			err = ctx.Err() // an interrupt ends a watch, and it ends as every command does

@@ -47,7 +47,7 @@ The exit code is 1 if nothing was found.`,
 		ValidArgsFunction: a.completeFilters(index.Filters()),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 && cmd.Flags().NFlag() == 0 {
-				return misuse("no words were given; the command is: %s", cmd.UseLine())
+				return misuse("no words were given; the command is: %s", useLine(cmd))
 			}
 			return a.runSearch(cmd, &f, args)
 		},

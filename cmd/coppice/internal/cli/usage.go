@@ -23,6 +23,7 @@ import (
 func (a *app) plainUsage(cmd *cobra.Command) {
 	cmd.InitDefaultHelpFlag()
 	cmd.Flags().Lookup("help").Usage = "show this help"
+	cmd.SuggestFor = otherNames[cmd.Name()]
 	for _, below := range cmd.Commands() {
 		a.plainUsage(below)
 	}
@@ -48,8 +49,24 @@ func (a *app) plainUsage(cmd *cobra.Command) {
 		case 1:
 			given = "one argument was given"
 		}
-		return misuse("%s; the command is: %s", given, cmd.UseLine())
+		return hinted(misuse("%s; the command is: %s", given, useLine(cmd)), a.helpWith(cmd, args))
 	}
+}
+
+// useLine is the usage line of a command, as a person types it.
+func useLine(cmd *cobra.Command) string { return strings.TrimSuffix(cmd.UseLine(), " [flags]") }
+
+// helpWith says where to find the first argument that is missing.
+func (a *app) helpWith(cmd *cobra.Command, args []string) string {
+	if names := takes(cmd); len(args) < len(names) {
+		switch next := strings.Trim(names[len(args)], "[]…"); {
+		case next == "ID" && len(args) == 0:
+			return a.command("ls", nil) + " lists the sessions; last is the latest"
+		case namesEntry(next) && len(args) == 1:
+			return a.command("tree", args) + " lists the entries"
+		}
+	}
+	return cmd.CommandPath() + " --help says more"
 }
 
 // takes returns what a command calls its arguments. Those that may be left out come last, in
@@ -200,20 +217,28 @@ func didYouMean(cmd *cobra.Command, what, before string, near []string) string {
 
 // otherNames are what other programs call the things that a command does.
 var otherNames = map[string][]string{
-	"backup": {"snapshot", "dump"},
-	"chat":   {"ask", "talk"},
-	"demo":   {"example", "try"},
-	"export": {"convert", "save"},
-	"fork":   {"clone", "copy", "cp"},
-	"fsck":   {"check", "doctor", "verify"},
-	"ls":     {"dir", "sessions"},
-	"new":    {"create", "init", "start"},
-	"rename": {"mv", "name", "title"},
-	"resume": {"continue", "run"},
-	"rm":     {"delete", "remove", "del"},
-	"search": {"find", "grep"},
-	"show":   {"cat", "get", "open", "read", "view"},
-	"stats":  {"cost", "usage"},
+	"append":  {"add", "say", "write"},
+	"backup":  {"snapshot", "dump"},
+	"chat":    {"ask", "talk", "prompt"},
+	"compact": {"summarise", "summarize", "shorten"},
+	"config":  {"settings", "set", "options"},
+	"demo":    {"example", "try"},
+	"export":  {"convert", "save", "share"},
+	"follow":  {"tail", "watch"},
+	"fork":    {"clone", "copy", "cp"},
+	"fsck":    {"check", "doctor", "verify"},
+	"import":  {"load", "sync"},
+	"ls":      {"dir", "sessions"},
+	"new":     {"create", "init", "start"},
+	"redact":  {"secrets", "scrub"},
+	"rename":  {"mv", "name", "title"},
+	"resume":  {"continue", "run"},
+	"revoke":  {"rm", "remove", "delete"},
+	"rm":      {"delete", "remove", "del"},
+	"search":  {"find", "grep"},
+	"show":    {"cat", "get", "open", "read", "view"},
+	"stats":   {"cost", "usage"},
+	"web":     {"browser", "gui", "page", "ui"},
 }
 
 // checkGroups says which flags do not go together, or are missing. The parser's errors about
@@ -231,7 +256,7 @@ func checkGroups(cmd *cobra.Command) error {
 	} {
 		if _, rest, ok := strings.Cut(err.Error(), e.before); ok {
 			names, _, _ := strings.Cut(rest, e.after)
-			return misuse("%s %s", flagNames(names, e.last), e.wrong)
+			return hinted(misuse("%s %s", flagNames(names, e.last), e.wrong), cmd.CommandPath()+" --help says more")
 		}
 	}
 	return usageError{err}
