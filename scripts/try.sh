@@ -8,9 +8,10 @@ GO=${GO:-go}
 mkdir -p .cache
 
 # progress reads what go build -v prints, a package a line, and says every ten seconds how many
-# are done. Anything else that it prints is passed on.
+# are done and how long the rest takes if it goes on like that. Anything else that it prints is
+# passed on.
 progress() {
-	local total=$1 done=0 next=$((SECONDS + 10)) line code
+	local total=$1 done=0 began=$SECONDS next=$((SECONDS + 10)) line code left
 	while true; do
 		code=0
 		read -r -t 5 line || code=$?
@@ -24,7 +25,9 @@ progress() {
 			done=$((done + 1))
 		fi
 		if ((SECONDS >= next)); then
-			echo "  $done of $total packages"
+			left=""
+			((done == 0 || done > total)) || left=", about $(((SECONDS - began) * (total - done) / done)) s left"
+			echo "  $done of $total packages$left"
 			next=$((SECONDS + 10))
 		fi
 	done

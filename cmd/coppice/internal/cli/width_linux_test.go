@@ -50,8 +50,11 @@ func rowsOf(shown string) []string {
 func TestBarFitsTheTerminal(t *testing.T) {
 	for width := 20; width < 100; width++ {
 		for done := range int64(11) {
-			if drawn := progressBar("indexing", done, 10, width); ansi.StringWidth(drawn) >= width || width > 60 && !strings.Contains(drawn, strings.Repeat("█", 3*int(done))) {
-				t.Errorf("%d columns wide on %d: %q", ansi.StringWidth(drawn), width, drawn)
+			for _, pace := range []string{"", "12 MB/s, 1m23s left"} {
+				drawn := progressBar("indexing", done, 10, pace, width)
+				if ansi.StringWidth(drawn) >= width || width > 70 && !strings.Contains(drawn, strings.Repeat("█", 3*int(done))) || width > 70 && !strings.HasSuffix(drawn, pace) {
+					t.Errorf("%d columns wide on %d: %q", ansi.StringWidth(drawn), width, drawn)
+				}
 			}
 		}
 	}
