@@ -17,23 +17,23 @@ import (
 )
 
 const (
-	// recently is how long ago a file may have changed for another change not to show.
+	// recently is the age below which a file may change again without its time and size showing it.
 	recently = 3 * time.Second
 	// lookSeldom is how often files are looked at if the system reports changes.
 	lookSeldom = time.Minute
-	// lookShare bounds what looking takes of a processor: one part in so many.
+	// lookShare bounds the processor time of looking: at most one part in so many.
 	lookShare = 20
-	// maxTold is in how many directories a watch wants to be told of changes. A user may have few
-	// such wishes in all, and other programs have some, too.
-	maxTold = 2000
+	// maxWatched is how many directories a watch follows. The system lets a user follow only so
+	// many, and other programs need some of them, too.
+	maxWatched = 2000
 )
 
 // Watch imports files as they grow, until the context ends, which is not an error. It calls
 // look for the sources first, and then when something appears in their directories, and from time
-// to time, so that it finds whatever was not told. A file that changes is imported without looking
-// for others, though no sooner than every after the last time. If nobody tells of changes, Watch
-// calls look every so often. With very many files, it waits longer, so that looking takes little of
-// a processor. An error of look counts only the first time: later, a directory may be gone for a
+// to time, so that it finds changes that were not reported. A file that changes is imported without looking
+// for others, though no sooner than every after the last time. If the system reports no changes, Watch
+// calls look every so often. With very many files, it waits longer, so that looking costs little
+// processor time. An error of look counts only the first time: later, a directory may be gone for a
 // moment. After each round that added something, Watch calls added if it is set. The result says
 // what was done, even when there is an error.
 func Watch(ctx context.Context, im *transcript.Importer, r Request, every time.Duration, look func(*discover.Looked) error, added func()) (*Result, error) {
@@ -43,9 +43,9 @@ func Watch(ctx context.Context, im *transcript.Importer, r Request, every time.D
 	run := newRun(im, r)
 	w := &watch{
 		look: look, every: every, seen: make(map[string]fs.FileInfo), other: make(map[string]bool),
-		told: &directories{notices: r.Notices, untold: r.Untold, stops: make(map[string]func()), paths: make(map[string]bool), news: make(chan struct{}, 1)},
+		dirs: &watchedDirs{notices: r.Notices, onUnwatched: r.Untold, stops: make(map[string]func()), paths: make(map[string]bool), changes: make(chan struct{}, 1)},
 	}
-	defer w.told.close()
+	defer w.dirs.close()
 	for {
 		sources, err := w.next()
 		if err != nil {
@@ -69,20 +69,20 @@ func Watch(ctx context.Context, im *transcript.Importer, r Request, every time.D
 type watch struct {
 	look  func(*discover.Looked) error
 	every time.Duration
-	told  *directories
+	dirs  *watchedDirs
 
-	sources map[string]discover.Source // that were found the last time; nil if there was none
+	sources map[string]discover.Source // those found the last time; nil before the first
 	looked  time.Time                  // when that was
-	cost    time.Duration              // the least time that looking took for a source: more was not our work
+	cost    time.Duration              // the least time that looking took per source: more was other work on the machine
 	again   bool                       // something may have been missed
 	seen    map[string]fs.FileInfo     // how the sources looked
 	recent  map[string]bool            // the sources that were changed so recently that another change might not show
 	other   map[string]bool            // files beside the sources
 }
 
-// next returns the sources that may have changed: those that were told of, or all of them.
+// next returns the sources that may have changed: those whose change was reported, or all of them.
 func (w *watch) next() ([]discover.Source, error) {
-	paths, all := w.told.take()
+	paths, all := w.dirs.reported()
 	for path := range w.recent {
 		paths = append(paths, path)
 	}
@@ -101,10 +101,10 @@ func (w *watch) next() ([]discover.Source, error) {
 	return w.all(paths)
 }
 
-// all looks for the sources. paths are what was told of.
+// all looks for the sources. paths are the files that were reported.
 func (w *watch) all(paths []string) ([]discover.Source, error) {
 	w.looked = time.Now()
-	l, again, err := w.told.look(w.look)
+	l, again, err := w.dirs.look(w.look)
 	if cost := time.Since(w.looked) / time.Duration(len(l.Sources)+1); w.cost == 0 || cost < w.cost {
 		w.cost = cost
 	}
@@ -119,7 +119,7 @@ func (w *watch) all(paths []string) ([]discover.Source, error) {
 	for _, path := range paths {
 		info, err := os.Lstat(path)
 		if _, ok := w.sources[path]; !ok && err == nil && !info.IsDir() {
-			w.other[path] = true // what is not a source will not be one
+			w.other[path] = true // a file that is no source does not become one
 		}
 	}
 	return l.Sources, nil
@@ -149,8 +149,8 @@ func (w *watch) changed(sources []discover.Source) (list []discover.Source) {
 func (w *watch) wait(ctx context.Context) bool {
 	least := max(w.every, time.Until(w.looked.Add(w.cost*time.Duration(len(w.sources)+1)*lookShare)))
 	pause(ctx, least, nil)
-	if !w.again && len(w.recent) == 0 && !w.told.failed && ctx.Err() == nil {
-		pause(ctx, max(lookSeldom, least)-least, w.told.news)
+	if !w.again && len(w.recent) == 0 && !w.dirs.failed && ctx.Err() == nil {
+		pause(ctx, max(lookSeldom, least)-least, w.dirs.changes)
 	}
 	return ctx.Err() == nil
 }
@@ -165,23 +165,23 @@ func pause(ctx context.Context, d time.Duration, news <-chan struct{}) {
 	}
 }
 
-// directories are those in which changes are told of.
-type directories struct {
-	notices vfs.Notifier
-	untold  func(error)
-	stops   map[string]func() // by directory
-	failed  bool              // nothing is told
-	news    chan struct{}
+// watchedDirs are the directories whose changes the system reports.
+type watchedDirs struct {
+	notices     vfs.Notifier
+	onUnwatched func(error)
+	stops       map[string]func() // by directory
+	failed      bool              // the system reports nothing
+	changes     chan struct{}
 
 	mu    sync.Mutex      // guards what follows
-	paths map[string]bool // that were told of
-	lost  bool            // something was not told: all must be asked for again
+	paths map[string]bool // whose changes were reported
+	lost  bool            // a report was lost: all must be asked for again
 }
 
-// take returns what was told since the last time: paths, or that anything may have changed.
-func (d *directories) take() (paths []string, all bool) {
+// reported returns the changes since the last call: their paths, or that anything may have changed.
+func (d *watchedDirs) reported() (paths []string, all bool) {
 	select {
-	case <-d.news:
+	case <-d.changes:
 	default:
 	}
 	d.mu.Lock()
@@ -191,10 +191,10 @@ func (d *directories) take() (paths []string, all bool) {
 	return paths, d.failed || d.lost
 }
 
-// look finds the sources, and asks to be told of changes in their directories. A file that appears
-// in a new directory before that is not told, so it looks there again; it reports whether that may
-// still be needed.
-func (d *directories) look(find func(*discover.Looked) error) (l discover.Looked, again bool, err error) {
+// look finds the sources and follows their directories. A file that appears in a new directory
+// before it is followed is not reported, so look looks again; it returns whether it may have to
+// look once more.
+func (d *watchedDirs) look(find func(*discover.Looked) error) (l discover.Looked, again bool, err error) {
 	for range 3 { // new directories may have some in them
 		l = discover.Looked{}
 		err = find(&l)
@@ -205,9 +205,8 @@ func (d *directories) look(find func(*discover.Looked) error) (l discover.Looked
 	return l, again, err
 }
 
-// follow asks to be told of changes in directories, and in no others. It reports whether there are
-// some that it did not follow before.
-func (d *directories) follow(dirs []string) (fresh bool) {
+// follow follows these directories and no others. It returns whether some of them are new.
+func (d *watchedDirs) follow(dirs []string) (fresh bool) {
 	if d.notices == nil || d.failed {
 		d.failed = true
 		return false
@@ -220,7 +219,7 @@ func (d *directories) follow(dirs []string) (fresh bool) {
 		d.close()
 	}
 	wanted := make(map[string]bool)
-	for _, dir := range newest(dirs, maxTold) {
+	for _, dir := range newest(dirs, maxWatched) {
 		wanted[dir] = true
 	}
 	for dir, stop := range d.stops {
@@ -233,14 +232,14 @@ func (d *directories) follow(dirs []string) (fresh bool) {
 		if d.stops[dir] != nil {
 			continue
 		}
-		stop, err := d.notices.Notify(dir, func(name string) { d.tell(dir, name) })
+		stop, err := d.notices.Notify(dir, func(name string) { d.note(dir, name) })
 		switch {
 		case err == nil:
 			d.stops[dir], fresh = stop, true
 		case !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission):
-			d.close() // looking finds everything, and others may need what tells of changes
-			if d.failed = true; d.untold != nil {
-				d.untold(err)
+			d.close() // looking finds everything, and other programs may need the watches
+			if d.failed = true; d.onUnwatched != nil {
+				d.onUnwatched(err)
 			}
 			return false
 		}
@@ -248,8 +247,8 @@ func (d *directories) follow(dirs []string) (fresh bool) {
 	return fresh
 }
 
-// tell notes that a file in a directory has changed, or that any may have.
-func (d *directories) tell(dir, name string) {
+// note records that a file in a directory has changed, or that any may have.
+func (d *watchedDirs) note(dir, name string) {
 	d.mu.Lock()
 	if name == "" {
 		d.lost = true
@@ -258,7 +257,7 @@ func (d *directories) tell(dir, name string) {
 	}
 	d.mu.Unlock()
 	select {
-	case d.news <- struct{}{}:
+	case d.changes <- struct{}{}:
 	default: // it will be looked at anyway
 	}
 }
@@ -279,7 +278,7 @@ func newest(dirs []string, n int) []string {
 	return dirs[:n]
 }
 
-func (d *directories) close() {
+func (d *watchedDirs) close() {
 	for _, stop := range d.stops {
 		stop()
 	}

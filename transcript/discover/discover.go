@@ -206,7 +206,7 @@ func sizeOf(d fs.DirEntry) int64 {
 	return info.Size()
 }
 
-// placed adds what a format's program keeps where it usually does.
+// addUsual adds what a format's program keeps where it usually does.
 func (l *Looked) placed(format *transcript.Format, env transcript.Env) {
 	if format.Places == nil {
 		return
