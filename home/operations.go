@@ -165,6 +165,7 @@ func listOperations() []*Operation {
 		stream(Read, "entries.tree", "GET /v1/sessions/{session}/tree", "Read every entry with its place in the tree.", entries, (*Entries).Tree),
 		unary(Read, "entries.rows", "GET /v1/sessions/{session}/rows", "Read a window of the path to a leaf, as people see it.", entries, (*Entries).Rows),
 		unary(Read, "entries.seek", "GET /v1/sessions/{session}/seek", "Find the next row that has a text or is of a kind.", entries, (*Entries).Seek),
+		unary(Read, "entries.outline", "GET /v1/sessions/{session}/outline", "List the places of a path to which one jumps: prompts, compactions and labels.", entries, (*Entries).Outline),
 		unary(Read, "entries.map", "GET /v1/sessions/{session}/map", "Read a window of the tree as it is drawn.", entries, (*Entries).Map),
 		unary(Write, "entries.branch", "POST /v1/sessions/{session}/branch", "Go back to an entry and begin a branch there.", entries, (*Entries).Branch),
 		unary(Write, "entries.merge", "POST /v1/sessions/{session}/merge", "Bring what was found out on one branch into another.", entries, (*Entries).Merge),

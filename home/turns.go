@@ -39,6 +39,7 @@ type Questions string
 // What may happen to them.
 const (
 	AskListeners Questions = "ask"   // they wait for Approve while there is a listener, and are left for later otherwise
+	AskAnyone    Questions = "wait"  // they wait for Approve even while there is no listener: one may come
 	LeaveThem    Questions = "later" // they are left for later: the turn ends, and Approve and Resume continue it
 	DenyThem     Questions = "deny"  // they are refused; the model learns that there is no one to ask
 )

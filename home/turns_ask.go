@@ -16,7 +16,7 @@ import (
 var notAsked = agent.Deny.Because("it needs approval, and this program cannot ask anyone: work without it, or say what should be allowed")
 
 // approve is the agent's Approve: it decides about one call at a time. It waits for the
-// operation Approve as long as a listener could decide.
+// operation Approve as long as a listener could decide, or may come.
 func (r *Turn) approve(ctx context.Context, call agent.Call) (agent.Decision, error) {
 	if ctx.Err() != nil { // the turn may be another one by now
 		return agent.Later, context.Cause(ctx)
@@ -39,7 +39,7 @@ func (r *Turn) approve(ctx context.Context, call agent.Call) (agent.Decision, er
 	}
 	for {
 		heard, changed := r.hasListeners()
-		if !heard {
+		if !heard && r.options.Questions != AskAnyone {
 			return r.withdraw(q, agent.Later), nil
 		}
 		select {

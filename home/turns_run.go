@@ -237,8 +237,8 @@ func (o *TurnOptions) isBare() bool {
 // check refuses invalid options, and those that a caller may not use.
 func (o *TurnOptions) check(ctx context.Context) error {
 	switch {
-	case o.Questions != "" && !slices.Contains([]Questions{AskListeners, LeaveThem, DenyThem}, o.Questions):
-		return wrong("questions", "{questions} is %q; it must be %s, %s or %s", o.Questions, AskListeners, LeaveThem, DenyThem)
+	case o.Questions != "" && !slices.Contains([]Questions{AskListeners, AskAnyone, LeaveThem, DenyThem}, o.Questions):
+		return wrong("questions", "{questions} is %q; it must be %s, %s, %s or %s", o.Questions, AskListeners, AskAnyone, LeaveThem, DenyThem)
 	case !isConfined(ctx):
 		return nil
 	case len(o.Servers) > 0:

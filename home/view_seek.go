@@ -218,6 +218,7 @@ const (
 	seekCompaction = "compaction"
 	seekLabel      = "label"
 	seekBranch     = "branch"
+	seekMark       = "mark" // what an outline has
 )
 
 var seekKinds = []string{seekPrompt, seekAnswer, seekError, seekEdit, seekCall, seekCompaction, seekLabel, seekBranch}
@@ -252,6 +253,8 @@ func (s *sought) mayBe(row *candidate) bool {
 		return row.isFork
 	case seekCompaction:
 		return row.shape.Type(row.number) == session.TypeCompaction
+	case seekMark:
+		return row.label != "" || row.shape.Type(row.number) == session.TypeCompaction || isMessage && (!known || role == session.RoleUser)
 	case seekPrompt:
 		return isMessage && (row.unsaid || !known || role == session.RoleUser)
 	case seekAnswer:
@@ -323,6 +326,8 @@ func (s *sought) isKind(e *session.Entry) bool {
 		return e.Type == session.TypeCompaction
 	case seekPrompt:
 		return e.Message != nil && e.Message.Role == session.RoleUser
+	case seekMark: // or it has a label
+		return e.Compaction != nil || e.BeginsTurn()
 	}
 	return e.Message != nil && s.isMessage(e.Message)
 }

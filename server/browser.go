@@ -6,12 +6,15 @@ import (
 	"encoding/json"
 	"net"
 	"net/http"
+	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/coppice-dev/coppice/home"
 	"github.com/coppice-dev/coppice/index"
+	"github.com/coppice-dev/coppice/provider"
 	"github.com/coppice-dev/coppice/server/web"
 )
 
@@ -193,6 +196,32 @@ func (s *Server) signedIn(w http.ResponseWriter, r *http.Request) {
 		"name": g.Name, "access": g.Access, "open": s.o.Authorize == nil, "tools": !s.isConfined(g), "version": s.o.Version,
 		"filters": index.Filters(), "list_filters": index.ListFilters(),
 	})
+}
+
+// pageProgram is another program in which a conversation can be used.
+type pageProgram struct {
+	Name    string `json:"name"`
+	Title   string `json:"title"`
+	Resumes bool   `json:"resumes"` // coppice resume can continue it there
+}
+
+// choices says what the page lets its user choose from: the models that can be asked, and the
+// programs to which a conversation can be taken.
+func (s *Server) choices(w http.ResponseWriter, r *http.Request) {
+	models, err := s.o.Home.Settings().Models()
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	ready := slices.DeleteFunc(models.Models, func(m home.KnownModel) bool { return !m.Ready })
+	resumes := home.Choices(reflect.TypeFor[home.ResumeRequest](), "in")
+	programs := []pageProgram{}
+	for _, f := range home.Formats() {
+		if f.Written {
+			programs = append(programs, pageProgram{f.Name, f.Title, slices.Contains(resumes, f.Name)})
+		}
+	}
+	answerJSON(w, map[string]any{"models": ready, "thinking": provider.ThinkingLevels, "programs": programs})
 }
 
 func answerJSON(w http.ResponseWriter, v any) {

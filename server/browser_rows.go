@@ -18,6 +18,11 @@ type pageRow struct {
 	home.Row
 	Entry pageEntry `json:"entry"`
 	HTML  string    `json:"html"` // "" if there is nothing to show
+	Work  *pageWork `json:"work,omitempty"`
+	// Draft says that it is an answer that was not complete when it was written, and may still be
+	// arriving; Queued, that the model has not heard it.
+	Draft  bool `json:"draft,omitempty"`
+	Queued bool `json:"queued,omitempty"`
 }
 
 // pageEntry has the other facts about an entry that the page needs.
@@ -95,7 +100,7 @@ func rowsForPage(ctx context.Context, h *home.Home, r home.RowsRequest) (*pageRo
 			entries[i].Message, notes[i] = &said, render.OneLine(by, 0)
 		}
 	}
-	cards := html.Cards(entries)
+	cards, failed := html.Cards(entries), failedCalls(result.Rows)
 	page := &pageRowsResult{RowsResult: *result, Rows: []pageRow{}}
 	page.RowsResult.From, page.RowsResult.Rows = min(r.From, result.Total), nil
 	for i, row := range result.Rows {
@@ -106,6 +111,8 @@ func rowsForPage(ctx context.Context, h *home.Home, r home.RowsRequest) (*pageRo
 		shown := pageRow{Row: row, Entry: pageEntry{ID: e.ID, Time: e.Timestamp.UTC(), Note: notes[i]}, HTML: cards[i]}
 		if e.Message != nil {
 			shown.Entry.Role, shown.Entry.Facts = e.Message.Role, render.MessageFacts(e.Message)
+			shown.Draft, shown.Queued = e.Message.StopReason == session.StopDraft, e.Message.StopReason == session.StopQueued
+			shown.Work = workOf(e.Message, failed)
 		}
 		page.Rows = append(page.Rows, shown)
 	}

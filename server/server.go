@@ -193,6 +193,8 @@ func (s *Server) addRoutes() {
 	s.mux.HandleFunc("POST "+storePath, s.serveStore)
 	s.mux.Handle("/mcp", s.models())
 	s.mux.HandleFunc("GET /web/me", s.signedIn)
+	s.mux.HandleFunc("POST /web/html", s.draw)
+	s.mux.HandleFunc("GET /web/choices", s.choices)
 	s.mux.HandleFunc("POST /web/code", s.issueCode)
 	s.mux.HandleFunc("POST /web/sign-out", s.signOut)
 	s.mux.Handle("GET /metrics", s.only(home.Admin, s.watch.metrics()))

@@ -52,3 +52,12 @@ func Cards(entries []session.Entry) []string {
 	}
 	return cards
 }
+
+// Edits returns changes to files as Cards shows them, below the names of the files.
+func Edits(edits []render.Edit) string {
+	var b bytes.Buffer
+	p := &page{writer: &writer{Writer: bufio.NewWriter(&b), colourable: maxColouredAtOnce}}
+	p.edits(edits)
+	_ = p.writer.Flush() // a buffer never fails
+	return b.String()
+}

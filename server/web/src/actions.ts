@@ -1,6 +1,6 @@
 // What can be done with conversations, by one key each, as in the terminal UI. What can be undone
 // does not ask first.
-import { del, get, path, post, put, type Session } from "./api"
+import { bytes, del, get, path, post, put, type Session } from "./api"
 import { ask, choose } from "./dialogs"
 import { changed } from "./live"
 import { complain, copy, counted, go, type Keys, linkTo, placeOf, say } from "./ui"
@@ -111,6 +111,9 @@ export const trash = (ids: string[]) => each(ids, () => "moved to the trash:", a
   return () => post(path`/v1/trash/${gone.removals[0]}/restore`, {})
 })
 
+/** copyMarkdown copies a whole conversation. */
+export const copyMarkdown = (id: string) => bytes(path`/v1/sessions/${id}/export`, { format: "md" }).then((b) => b.text()).then((text) => copy(text, "the conversation as Markdown"), complain)
+
 /** sessionKeys are the keys of all views that are about conversations: the marked ones, or the
  * selected one. Those that write are there if that is allowed. */
 export function sessionKeys(ids: string[], may: boolean): Keys {
@@ -123,11 +126,12 @@ export function sessionKeys(ids: string[], may: boolean): Keys {
   return {
     t: only(() => go(path`/s/${id}/tree`)), x: only(() => go(path`/s/${id}/context`)), o: only(() => go(path`/s/${id}/share`)), X: only(() => go(path`/s/${id}/share`)), i: only(() => go(path`/s/${id}/images`)),
     y: () => void (ids.length > 1 ? copy(ids.join("\n"), counted(ids.length, "id")) : copy(linkTo(path`/s/${id}`), "a link to the conversation")),
+    Y: only(() => copyMarkdown(id)),
     r: only(() => copy(`coppice resume ${id}`, "the command that resumes it")), ...(may ? writing : {}),
   }
 }
 
-const offered: [key: string, name: string][] = [["R", "rename"], ["T", "tag"], ["s", "pin"], ["v", "rate"], ["f", "fork"], ["r", "copy the resume command"], ["y", "copy a link"], ["o", "export"], ["X", "redact"], ["#", "trash"]]
+const offered: [key: string, name: string][] = [["R", "rename"], ["T", "tag"], ["s", "pin"], ["v", "rate"], ["f", "fork"], ["r", "copy the resume command"], ["y", "copy a link"], ["Y", "copy as Markdown"], ["o", "export"], ["X", "redact"], ["#", "trash"]]
 const forSeveral = ["T", "s", "v", "y", "#"]
 
 /** sessionActions offers them by name, for those who have no keyboard. */

@@ -112,8 +112,11 @@ export type Found = { hits: Hit[], matches: number, bounded: boolean, did_you_me
 export type Branch = { entry: string, length: number }
 export type Row = {
   index: number, entry: { id: string, time?: string, role?: string, note?: string, facts?: string[] }, kind: string, gist: string, label?: string
-  others?: Branch[], subagents?: string[], cut?: boolean, html: string
+  others?: Branch[], subagents?: string[], cut?: boolean, html: string, draft?: boolean, queued?: boolean
+  work?: { deeds?: Deed[], calls?: number, failed?: number }
 }
+/** Deed is what a call did, in words that can be counted. */
+export type Deed = { verb: string, one: string, many: string, what?: string }
 export type Rows = { session: string, leaf: string, total: number, from: number, rows: Row[], roots?: Branch[] }
 export type MapRow = {
   index: number, entry: string, parent?: string, lanes: string, folded?: number, kind?: string, role?: string, gist?: string, label?: string
@@ -123,7 +126,7 @@ export type MapRows = { session: string, leaf: string, total: number, from: numb
 export type Usage = {
   key?: string, responses: number, input: number, cache_read: number, cache_write: number, output: number, cost_micro_usd: number, unpriced_responses: number, recorded: number
 }
-export type Step = { entry: string, tool: string, gist: string, outcome?: string, failed: boolean }
+export type Step = { entry: string, tool: string, gist: string, outcome?: string, failed: boolean, state?: string }
 export type Card = {
   session: Session, first?: string, last?: string, answer?: string, answer_entry?: string, step?: Step, todos: { text: string, state: string }[]
   open: Step[], unfinished: boolean, files: { path: string, changes: number, entry: string }[], spent: Usage, model?: string, window?: number

@@ -1,8 +1,8 @@
 // The page of a Coppice server.
 import { render } from "preact"
 import { useEffect, useRef, useState } from "preact/hooks"
-import { type Me, me, onSignedOut, prefix, Problem, signIn, signOut } from "./api"
-import { Failed, go, Link, Notices, useKeys, usePlace, Who } from "./ui"
+import { get, type Me, me, onSignedOut, prefix, Problem, signIn, signOut } from "./api"
+import { Failed, go, Link, Notices, useAsked, useKeys, useMay, usePlace, Who } from "./ui"
 import { Sessions } from "./sessions"
 import { Conversation } from "./conversation"
 import { CardView } from "./card"
@@ -11,6 +11,8 @@ import { Images } from "./images"
 import { New } from "./chat"
 import { Questions } from "./dialogs"
 import { undoLast } from "./actions"
+import { useGone, useLive } from "./live"
+import { themes, useTheme } from "./theme"
 
 function SignIn({ onIn }: { onIn: () => void }) {
   const [error, fail] = useState<Error>()
@@ -33,22 +35,38 @@ function SignIn({ onIn }: { onIn: () => void }) {
 const allKeys: Record<string, [string, string][]> = {
   Everywhere: [["↑ ↓ j k", "move"], ["PgUp PgDn", "move by a page"], ["g G", "first, last"], ["Enter", "open"], ["Esc", "back"], ["/", "search, or find"], ["u", "undo"], ["$", "usage"], ["?", "this help"]],
   "The list": [["Space", "unfold what came from it"], ["m Alt+click", "mark"], ["b", "by project, by day"], ["e", "with empty ones"]],
-  "A conversation": [[".", "what can be done"], ["t", "tree"], ["x", "context"], ["i", "images"], ["c", "chat"], ["r", "copy the command that resumes it"], ["f", "fork"], ["o", "export"], ["X", "redact"], ["y", "copy a link"], ["R", "rename"], ["T", "tag"], ["s", "pin"], ["v", "rate"], ["Del #", "trash"]],
-  "Its transcript": [["p P", "next, previous prompt"], ["e E", "error"], ["d D", "edit"], ["m M", "compaction"], ["n N", "hit"], ["] [", "other branches"], ["Space", "unfold"], ["z Z", "unfold tools, thinking"]],
+  "A conversation": [[".", "what can be done"], ["t", "tree"], ["x", "context"], ["i", "images"], ["c", "chat"], ["r", "copy the command that resumes it"], ["f", "fork"], ["o", "export"], ["X", "redact"], ["y", "copy a link"], ["R", "rename"], ["T", "tag"], ["s", "pin"], ["Y", "copy as Markdown"], ["v", "rate"], ["Del #", "trash"]],
+  "A call that waits": [["y", "allow"], ["a", "always: see the rules"], ["n", "deny, with a reason"], ["Esc", "stop the turn, in the box"]],
+  "Its transcript": [["p P", "next, previous prompt"], ["e E", "error"], ["d D", "edit"], ["m M", "compaction"], ["n N", "hit"], ["] [", "other branches"], ["Space", "unfold"], ["z Z", "unfold tools, thinking"], ["l", "outline"]],
   "Its tree": [["b", "branch here"], ["l", "label"], ["Space", "mark"], ["=", "compare with the mark"], ["z", "unfold"], ["+ - 0", "zoom the drawing"]],
 }
 
 function Help({ onClose }: { onClose: () => void }) {
   const box = useRef<HTMLDialogElement>(null)
   useEffect(() => box.current!.showModal(), [])
-  return <dialog ref={box} class="keys" onClose={onClose} aria-labelledby="keys"><h2 id="keys">Keys</h2>
+  return <dialog ref={box} class="keys" onClose={onClose} aria-labelledby="keys"><h2 id="keys" tabIndex={-1} autofocus>Keys</h2>
     <div>{Object.entries(allKeys).map(([where, keys]) => <section><h3>{where}</h3><dl>{keys.map(([key, what]) => <><dt>{key.split(" ").map((k) => <><kbd>{k}</kbd> </>)}</dt><dd>{what}</dd></>)}</dl></section>)}</div>
     <form method="dialog"><button>Close</button></form></dialog>
 }
 
+/** Nothing is there while no conversation is chosen: it says what to do if there is none. */
+function Nothing() {
+  const found = useAsked((signal) => get<{ sessions: unknown[] }>("/v1/sessions", { limit: 1 }, signal), [])
+  useLive(undefined, true, async () => found.again())
+  const may = useMay("write")
+  if (!found.value || found.value.sessions.length) return <p class="empty">Choose a conversation.</p>
+  return <section class="unknown" aria-label="No conversations"><h1>There are no conversations yet</h1>
+    <p>Bring in those of the agents on this machine with <code>coppice import</code>{may && ", or begin one here"}.</p>
+    {may && <p class="tools"><Link to="/new" class="button">New chat</Link></p>}</section>
+}
+
+/** Gone says that the server does not answer, until it does. */
+const Gone = () => useGone() ? <p class="gone" role="alert">The server does not answer. Trying again… What you see is what it said last.</p> : null
+
 function Shell({ who }: { who: Me }) {
   const { parts, query } = usePlace()
   const [help, setHelp] = useState(false)
+  const [theme, turnTheme] = useTheme()
   const [selected, show] = useState("")
   const soon = useRef<ReturnType<typeof setTimeout>>(undefined)
   const select = (id: string) => { clearTimeout(soon.current); soon.current = setTimeout(() => show(id), 80) } // keys come fast
@@ -60,7 +78,7 @@ function Shell({ who }: { who: Me }) {
     case "stats": view = <Stats />; break
     case "images": view = <Images />; break
     case "new": view = <New />; break
-    default: view = selected ? <CardView id={selected} /> : <p class="empty">Choose a conversation.</p>
+    default: view = selected ? <CardView id={selected} /> : <Nothing />
   }
   const leave = () => signOut().finally(() => location.assign(prefix + "/"))
   return <Who.Provider value={who}>
@@ -71,9 +89,12 @@ function Shell({ who }: { who: Me }) {
         <Link to="/stats" title="Usage ($)" aria-current={room === "stats" ? "page" : undefined}>Usage</Link>
         <Link to="/images" aria-current={room === "images" ? "page" : undefined}>Images</Link>
       </nav>
-      <span class="who">{!who.open && <button onClick={leave} title={`Signed in as ${who.name}, with ${who.access} access`}>Sign out</button>}
+      <span class="who">{who.access === "read" && <span class="soft" title="This token may read, and change nothing">read only</span>}
+        <button class="plain" onClick={turnTheme} title={`Colours: ${themes[theme].words}`} aria-label={`Colours: ${themes[theme].words}`}>{themes[theme].sign}</button>
+        {!who.open && <button onClick={leave} title={`Signed in as ${who.name}, with ${who.access} access`}>Sign out</button>}
         <button onClick={() => setHelp(true)} title="Keys (?)" aria-label="Keys">?</button></span>
     </header>
+    <Gone />
     <main class={room ? "panes open" : "panes"}>
       <Sessions active={!room} open={room === "s" ? id : ""} onSelect={select} query={query.get("q") ?? ""} />
       <div id="view" tabIndex={-1}>{view}</div>

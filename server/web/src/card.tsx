@@ -1,6 +1,6 @@
 // What a person needs to take up a conversation again.
 import { type Card, get, path, type Rows } from "./api"
-import { trusted } from "./entry"
+import { trusted } from "./drawn"
 import { cost, counted, exact, Failed, Link, useAsked } from "./ui"
 
 export function CardView({ id }: { id: string }) {

@@ -1,138 +1,140 @@
-// Saying something to a model, and deciding about its calls.
+// Saying something to a model: the box to write in, what goes with the message, who answers, and
+// what waits for the person.
 import { useContext, useEffect, useRef, useState } from "preact/hooks"
-import { get, path, post, stream } from "./api"
-import { complain, go, say, Who } from "./ui"
+import { type Card, get, path } from "./api"
+import { Arriving } from "./arriving"
+import { Ask } from "./ask"
+import { type Attached, attached, release } from "./attach"
+import { type Command, commandIn, type Within } from "./commands"
+import { type Options, type Turns, useTurn } from "./turns"
+import { complain, counted, useAsked, useKeys, useTitle, Who } from "./ui"
 
-type Call = { id: string, name: string, input: unknown, reason?: string }
-type Edit = { path: string, to?: string, hunks?: { heading?: string, lines: string[] }[] }
-type Question = { dir: string, rules?: string[], no_rules?: string, edits?: Edit[] }
-type Event = { type: string, session: string, update?: { type: string, text?: string }, call?: Call, text?: string, error?: { message: string } | string, question?: Question, facts?: { provider: string, model: string } }
-type Asked = { call: Call, question: Question }
-type Decision = { decision: "allow" | "deny", reason?: string } | { rules: string[] }
+type Model = { provider: string, model: string, default: boolean }
+type Choices = { models: Model[], thinking: string[], programs: { name: string, title: string, resumes: boolean }[] }
 
-/** used is what the turns of a conversation have used in this tab: the next ones are like them. */
-const used = new Map<string, { tools: boolean, allow: string[] }>()
-const usedIn = (id?: string) => used.get(id ?? "") ?? { tools: false, allow: [] }
+let choices: Promise<Choices> | undefined
+/** allChoices is what there is to choose from; it stays the same while the server runs. */
+export const allChoices = () => choices ??= get<Choices>("/web/choices").catch((e) => { choices = undefined; throw e })
 
-/** Composer is below a conversation. What is said arrives in the transcript by itself; only what is not in the log yet is shown here. */
-export function Composer({ id }: { id?: string }) {
-  const box = useRef<HTMLTextAreaElement>(null)
-  const [busy, setBusy] = useState(false)
-  const [text, setText] = useState("")
-  const [thinking, setThinking] = useState("")
-  const [asks, setAsks] = useState<Asked[]>([])
-  const session = useRef(id), tools = useRef<HTMLInputElement>(null), me = useContext(Who)
-  const stop = useRef<AbortController>(undefined), left = useRef(false)
-  const on = (e: Event) => {
-    if (left.current) return
-    session.current = e.session || session.current
-    switch (e.type) {
-      case "turn_start":
-        if (id) break
-        // The conversation exists now, and its own composer goes on with the turn. This one stays
-        // connected: a turn that nobody hears leaves its questions for later.
-        left.current = true
-        used.set(e.session, { tools: !!tools.current?.checked, allow: [] })
-        go(path`/s/${e.session}`)
-        break
-      case "message_start": case "message_dropped": case "message_end": setText(""); setThinking(""); break
-      case "message_update":
-        if (e.update?.type === "text") setText((t) => t + (e.update!.text ?? ""))
-        else if (e.update?.type === "thinking") setThinking((t) => t + (e.update!.text ?? ""))
-        break
-      case "tool_waiting": setAsks((a) => [...a.filter((x) => x.call.id !== e.call!.id), { call: e.call!, question: e.question! }]); break
-      case "tool_start": case "tool_end": setAsks((a) => a.filter((x) => x.call.id !== e.call?.id)); break
-      case "error": say(typeof e.error === "string" ? e.error : e.error?.message ?? "something failed"); break
+/** What was chosen in this page, by conversation, and what was written and not sent. */
+const chosen = new Map<string, Options>(), drafts = new Map<string, string>()
+const toolsKey = "coppice-tools"
+
+const nameOf = (m?: { provider?: string, model?: string }) => m?.model ? `${m.provider}/${m.model}` : ""
+
+/** useOptions are the options of the turns of a conversation. */
+function useOptions(id: string | undefined, may: boolean): [Options, (o: Partial<Options>) => void] {
+  const [o, set] = useState<Options>(() => chosen.get(id ?? "") ?? { tools: may && localStorage.getItem(toolsKey) === "yes", allow: [] })
+  return [o, (more) => set((was) => {
+    const now = { ...was, ...more }
+    chosen.set(id ?? "", now)
+    if ("tools" in more) localStorage.setItem(toolsKey, more.tools ? "yes" : "no")
+    return now
+  })]
+}
+
+export function Composer({ id, turns }: { id?: string, turns: Turns }) {
+  const box = useRef<HTMLTextAreaElement>(null), pick = useRef<HTMLInputElement>(null)
+  const me = useContext(Who)
+  const [text, type] = useState(drafts.get(id ?? "") ?? "")
+  const [files, setFiles] = useState<Attached[]>([])
+  const [o, choose] = useOptions(id, me.tools)
+  const { turn } = turns, busy = turn.on
+  const write = (words: string) => { type(words); drafts.set(id ?? "", words) }
+  useEffect(() => { if (!id && matchMedia("(pointer: fine)").matches) box.current!.focus() }, [])
+
+  const attach = (all: Iterable<File>) => [...all].forEach((f) => void attached(f).then((a) => setFiles((was) => [...was, a]), complain))
+  const within: Within = {
+    id, attach: () => pick.current!.click(), allow: (rules) => turns.allow(rules),
+    resume: (again) => void turns.resume(o, again),
+    setModel: (name) => { const [provider, ...rest] = name.split("/"); choose({ provider: rest.length ? provider : undefined, model: rest.length ? rest.join("/") : name }) },
+    setThinking: (thinking) => choose({ thinking }), setTools: (tools) => choose({ tools: tools && me.tools }),
+  }
+  const command = commandIn(text, id)
+  const run = (c: Command, argument: string) => {
+    write("")
+    void (async () => c.run(within, argument))().catch(complain)
+  }
+  const send = async () => {
+    const words = text.trim()
+    if (command) {
+      if (command.found.length) run(command.found[0], command.argument)
+      else complain(new Error(`There is no command /${command.name}. A space before the slash makes it a message.`))
+      return
     }
+    if (!words && !files.length) return
+    const content = files.map((f) => f.part), sent = files
+    write("")
+    setFiles([])
+    const back = () => { if (!box.current?.value) write(words); setFiles(sent) }
+    if (busy) { await turns.steer(words, content).then(() => release(sent), (e) => { complain(e); back() }); return }
+    if (!id) { chosen.delete(""); drafts.delete("") }
+    if (await turns.send(words, content, o)) release(sent)
+    else back()
   }
-  const listen = async (method: string, url: string, body?: unknown) => {
-    setBusy(true)
-    stop.current = new AbortController()
-    let failed: { message?: string, detail?: string } | undefined
-    try {
-      await stream(method, url, { body, signal: stop.current.signal }, (m) => {
-        if (m.event === "message") on(m.data.event)
-        if (m.event === "error") failed = m.data.error
-      })
-      if (failed && !left.current) say(failed.detail ?? failed.message ?? "the turn failed")
-    } catch (e) {
-      if (!stop.current.signal.aborted && (e as { status?: number }).status !== 404) complain(e as Error)
-    }
-    setBusy(false)
-    setText("")
-    setThinking("")
-    setAsks([])
+  const keyed = (e: KeyboardEvent) => {
+    if (e.isComposing || e.ctrlKey && e.key !== "Enter" || e.altKey) return
+    if (e.key === "Enter" && !e.shiftKey) { e.preventDefault(); void send() }
+    else if (e.key === "Tab" && command?.found[0] && command.name !== command.found[0].name) { e.preventDefault(); write(`/${command.found[0].name}${command.found[0].takes ? " " : ""}`) }
+    else if (e.key === "Escape" && busy) { e.preventDefault(); e.stopPropagation(); turns.cancel() }
+    else if (e.key === "ArrowUp" && !text && turn.queued.length) { e.preventDefault(); void turns.takeBack().then(write, complain) }
   }
-  useEffect(() => { // a turn that runs already
-    if (id) void isRunning(id).then((runs) => { if (runs) void listen("GET", path`/v1/sessions/${id}/turn/events`) })
-    else box.current!.focus()
-    return () => { if (!left.current) stop.current?.abort() }
-  }, [id])
-  const send = (e?: SubmitEvent) => {
-    e?.preventDefault()
-    const words = box.current!.value.trim()
-    if (!words) return
-    box.current!.value = ""
-    if (busy && session.current) { post(path`/v1/sessions/${session.current}/turn/steer`, { text: words }).catch(complain); return }
-    const own = { tools: !!tools.current?.checked, allow: usedIn(id).allow }
-    if (id) used.set(id, own)
-    void listen("POST", "/v1/turns", { ...(id ? { session: id } : {}), text: words, ...(own.tools ? { tools: ["all"], allow: own.allow } : {}) })
-  }
-  const keyed = (e: KeyboardEvent) => { if (e.key === "Enter" && !e.shiftKey && !e.isComposing) { e.preventDefault(); send() } }
-  const decide = async (call: Call, d: Decision) => {
-    try {
-      const { waiting } = await post<{ waiting?: boolean }>(path`/v1/sessions/${session.current!}/turn/approve`, { call: call.id, ...d })
-      if (id && "rules" in d) used.set(id, { ...usedIn(id), allow: [...usedIn(id).allow, ...d.rules] })
-      if (waiting) say("Allowed from now on; that does not cover this call, so it still waits")
-      else setAsks((a) => a.filter((x) => x.call !== call))
-    } catch (e) { complain(e as Error) }
-  }
-  return <div class="composer">
-    {thinking && !text && <p class="soft asis" aria-live="off">{thinking.slice(-400)}</p>}
-    {text && <p class="growing asis" dir="auto">{text}</p>}
-    {asks.map((one) => <Ask key={one.call.id} {...one} decide={(d) => void decide(one.call, d)} />)}
-    <form onSubmit={send}><textarea id="say" ref={box} rows={2} onKeyDown={keyed} aria-label="Say something" placeholder={busy ? "Say something while the model works" : "Say something (Enter sends, Shift+Enter is a new line)"} />
-      <button class="main">{busy ? "Steer" : "Send"}</button>{busy && session.current && <button type="button" onClick={() => post(path`/v1/sessions/${session.current!}/turn/cancel`, {}).catch(complain)}>Stop</button>}</form>
-    {me.tools && <label class="facts"><input type="checkbox" ref={tools} defaultChecked={usedIn(id).tools} /> with tools, which work on the machine of the server</label>}
+  return <div class="composer" onDragOver={(e) => e.preventDefault()} onDrop={(e) => { e.preventDefault(); attach(e.dataTransfer?.files ?? []) }}>
+    {turn.asks.map((a) => <Ask key={a.call.id} asked={a} decide={(d) => void turns.decide(a, d)} />)}
+    {turn.problem && !busy && <p class="stop" role="alert">{turn.problem} <button onClick={turns.forget} aria-label="Close">✕</button></p>}
+    {id && !busy && <Unfinished id={id} turns={turns} o={o} tools={me.tools} />}
+    {turn.queued.length > 0 && <p class="facts">{counted(turn.queued.length, "message")} waits for the model. <button onClick={() => void turns.takeBack().then(write, complain)}>Take back <kbd>↑</kbd></button></p>}
+    {command && <Commands found={command.found} run={(c) => c.takes ? (write(`/${c.name} `), box.current!.focus()) : run(c, "")} />}
+    <form class="box" onSubmit={(e) => { e.preventDefault(); void send() }}>
+      {files.length > 0 && <ul class="files" aria-label="Attachments">{files.map((f) => <li key={f.key}>{f.url ? <img src={f.url} alt={f.name} /> : <span>{f.name}</span>}
+        <button type="button" aria-label={`Remove ${f.name}`} onClick={() => { release([f]); setFiles((was) => was.filter((x) => x !== f)) }}>✕</button></li>)}</ul>}
+      <textarea id="say" ref={box} rows={1} value={text} onInput={(e) => write(e.currentTarget.value)} onKeyDown={keyed} onPaste={(e) => { const all = e.clipboardData?.files; if (all?.length) { e.preventDefault(); attach(all) } }}
+        aria-label="Say something" placeholder={busy ? "Say something while the model works" : "Say something, or / for commands"} />
+      <div class="with">
+        <button type="button" class="plain" title="Attach images or files; you can also paste or drop them" aria-label="Attach" onClick={() => pick.current!.click()}>+</button>
+        <input ref={pick} type="file" multiple hidden onChange={(e) => { attach(e.currentTarget.files ?? []); e.currentTarget.value = "" }} />
+        <Models id={id} o={o} facts={turn.facts} set={within.setModel} />
+        {me.tools && <label title="They work on the machine of the server; calls that change something ask first"><input type="checkbox" checked={o.tools} onChange={(e) => choose({ tools: e.currentTarget.checked })} /> Tools</label>}
+        <span class="end">{busy && <button type="button" onClick={turns.cancel} title="Stop (Esc)">Stop</button>}
+          <button class="main" disabled={!text.trim() && !files.length}>{busy ? "Steer" : "Send"}</button></span>
+      </div>
+    </form>
   </div>
 }
 
-/** Ask is a question about a call. What is allowed from now on can be changed before. */
-function Ask({ call, question: q, decide }: Asked & { decide: (d: Decision) => void }) {
-  const [rules, setRules] = useState<string>()
-  const why = useRef<HTMLInputElement>(null)
-  const always = (e: SubmitEvent) => {
-    e.preventDefault()
-    const list = rules!.split("\n").map((r) => r.trim()).filter((r) => r)
-    if (list.length) decide({ rules: list })
-  }
-  const deny = (e: SubmitEvent) => {
-    e.preventDefault()
-    const reason = why.current!.value.trim()
-    decide({ decision: "deny", ...(reason ? { reason } : {}) })
-  }
-  return <div class="ask" role="alertdialog" aria-label={`May ${call.name} run?`}>
-    <p><b>{call.name}</b> asks to run in <code>{q.dir}</code>{call.reason && <>: {call.reason}</>}</p>
-    {q.edits?.length ? q.edits.map((e) => <Change {...e} />) : <pre>{JSON.stringify(call.input, null, 2)}</pre>}
-    {q.no_rules && <p class="soft">No rule can allow it from now on: {q.no_rules}</p>}
-    {rules === undefined ? <form class="tools" onSubmit={deny}>
-      <button type="button" class="main" onClick={() => decide({ decision: "allow" })}>Allow</button>
-      {q.rules && <button type="button" onClick={() => setRules(q.rules!.join("\n"))}>Allow from now on…</button>}
-      <button>Deny</button><input ref={why} aria-label="Why it is denied" placeholder="Why not (the model is told)" />
-    </form> : <form onSubmit={always}>
-      <label>Allowed from now on, a rule on each line<textarea rows={rules.split("\n").length} value={rules} onInput={(e) => setRules(e.currentTarget.value)} /></label>
-      <p class="tools"><button class="main">Allow these</button><button type="button" onClick={() => setRules(undefined)}>Back</button></p>
-    </form>}
-  </div>
+/** Models names who answers, and offers the others. */
+function Models({ id, o, facts, set }: { id?: string, o: Options, facts?: { provider: string, model: string }, set: (name: string) => void }) {
+  const all = useAsked(allChoices, []), card = useAsked(async (signal) => id ? get<Card>(path`/v1/sessions/${id}/card`, undefined, signal) : undefined, [id])
+  const models = all.value?.models ?? [], own = models.find((m) => m.default)
+  const usual = nameOf(facts) || (id ? card.value?.model : "") || nameOf(own)
+  const names = models.map(nameOf), other = nameOf(o)
+  return <label class="who-answers"><span class="hide">Model</span><select value={other} onChange={(e) => set(e.currentTarget.value)} title="Who answers">
+    <option value="">{usual || "…"}</option>
+    {names.filter((n) => n !== usual || n === other).map((n) => <option value={n}>{n}</option>)}
+    {other && !names.includes(other) && <option value={other}>{other}</option>}</select></label>
 }
 
-/** Change is what a call would do to a file. */
-const Change = ({ path, to, hunks }: Edit) => <><p><code>{path}</code>{to && <> → <code>{to}</code></>}</p>
-  <pre>{hunks?.map((h) => <>{h.heading && <span class="soft">@ {h.heading}{"\n"}</span>}{h.lines.map((l) => l[0] === "+" ? <ins>{l + "\n"}</ins> : l[0] === "-" ? <del>{l + "\n"}</del> : l + "\n")}</>)}</pre></>
+/** Unfinished says that a turn ended in the middle, and goes on with it. */
+function Unfinished({ id, turns, o, tools }: { id: string, turns: Turns, o: Options, tools: boolean }) {
+  const card = useAsked((signal) => get<Card & { working?: unknown }>(path`/v1/sessions/${id}/card`, undefined, signal), [id, turns.turn.on])
+  const c = card.value
+  if (!c?.unfinished || c.working || turns.turn.said || c.session.agent !== "coppice" || card.busy) return null
+  const waits = c.open.filter((s) => s.state === "waiting")
+  const resume = () => void turns.resume({ ...o, tools: tools && (o.tools || c.open.length > 0) })
+  return <p class="unfinished" role="status">{waits.length ? `${waits.map((s) => s.tool).join(", ")} waits for your decision.` : "The last turn did not finish."} <button class="main" onClick={resume}>{waits.length ? "Decide" : "Resume"}</button></p>
+}
 
-// Not the status of the conversation itself, for which all of it may have to be read.
-const isRunning = (id: string) => get<{ turns: { session: string }[] }>("/v1/turns").then((r) => r.turns.some((t) => t.session === id), () => false)
+/** Commands are those that the text may mean. */
+const Commands = ({ found, run }: { found: Command[], run: (c: Command) => void }) =>
+  <ul class="commands" aria-label="Commands">{found.slice(0, 12).map((c, i) => <li><button type="button" class={i ? "" : "first"} onMouseDown={(e) => e.preventDefault()} onClick={() => run(c)}>
+    <b>/{c.name}</b> {c.takes && <code>{c.takes}</code>} <span>{c.does}</span>{i === 0 && <kbd>Tab</kbd>}</button></li>)}{!found.length && <li class="soft">There is no such command.</li>}</ul>
 
 export function New() {
-  return <section class="new" aria-label="New chat"><h1>New chat</h1><Composer /></section>
+  const turns = useTurn()
+  useTitle("New chat")
+  useKeys({ c: () => document.getElementById("say")?.focus() })
+  return <section class="conversation" aria-label="New chat">
+    <div class="transcript"><div class="scroll"><div class="rows">{turns.turn.said || turns.turn.on ? <Arriving turn={turns.turn} /> : <div class="hello"><h1>New chat</h1><p class="soft">It is kept as a session of this home, like all others.</p></div>}</div></div>
+      <Composer turns={turns} /></div>
+  </section>
 }

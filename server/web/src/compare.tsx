@@ -1,5 +1,6 @@
 // Two branches beside each other: where they part, and what each of them did.
 import { type Count, get, path } from "./api"
+import { Drawn, textOf } from "./drawn"
 import { counted, Failed, Link, money, short, useAsked, useKeys, go } from "./ui"
 
 type Side = { entries: number, prompts: number, calls: number, tools: Count[], errors: number, files: { path: string, changes: number, entry: string }[], tokens: number, cost_micro_usd: number, answer?: string, answer_entry?: string }
@@ -29,7 +30,7 @@ function Sum({ id, name, side }: { id: string, name: string, side: Side }) {
     <p class="facts">{[counted(side.entries, "entry", "entries"), counted(side.prompts, "prompt"), counted(side.calls, "call"), side.errors ? `${side.errors} failed` : "", side.tokens ? short(side.tokens) + " tokens" : "", side.cost_micro_usd ? money(side.cost_micro_usd) : ""].filter(Boolean).join(" · ")}</p>
     {side.tools.length > 0 && <p>{side.tools.map((t) => <><code>{t.name}</code> {t.count}× </>)}</p>}
     {side.files.length > 0 && <ul>{side.files.slice(0, 20).map((f) => <li><Link to={path`/s/${id}/e/${f.entry}`}><code>{f.path}</code></Link></li>)}</ul>}
-    {side.answer && <p dir="auto" class="asis last">{side.answer}</p>}
+    {side.answer && <Drawn class="body last" what={{ content: [textOf(side.answer)] }} before={side.answer} />}
   </section>
 }
 

@@ -1,5 +1,5 @@
 // A conversation and the views of it.
-import { get, path, type Session } from "./api"
+import { get, path, Problem, type Session } from "./api"
 import { counted, Failed, go, Link, short, useAsked, useKeys, useMay, useTitle } from "./ui"
 import { sessionActions, sessionKeys } from "./actions"
 import { useLive } from "./live"
@@ -10,6 +10,7 @@ import { Compare } from "./compare"
 import { Share } from "./share"
 import { Images } from "./images"
 import { Composer } from "./chat"
+import { useTurn } from "./turns"
 
 const views: [string, string, string][] = [["", "Transcript", ""], ["tree", "Tree", "t"], ["context", "Context", "x"], ["images", "Images", "i"], ["share", "Export", "o"]]
 
@@ -18,7 +19,7 @@ export function Conversation({ id, rest, query }: { id: string, rest: string[], 
   const s = about.value
   useLive(id, true, async () => about.again())
   useTitle(s && (s.title || "untitled"))
-  const may = useMay("write")
+  const may = useMay("write"), turns = useTurn(id)
   const [view, a, b] = rest
   useKeys({ ...sessionKeys([id], may), ".": () => void sessionActions([id], may), Escape: () => go(view && view !== "e" ? path`/s/${id}` : "/"), c: () => document.querySelector<HTMLTextAreaElement>("#say")?.focus() })
   const room = view === "e" || !view ? "" : view
@@ -30,8 +31,9 @@ export function Conversation({ id, rest, query }: { id: string, rest: string[], 
       case "images": return <Images id={id} />
       case "share": return <Share id={id} />
     }
-    return <Transcript id={id} entry={view === "e" ? a : undefined} query={query.get("q") || undefined} foot={may && <Composer id={id} />} />
+    return <Transcript id={id} entry={view === "e" ? a : undefined} query={query.get("q") || undefined} turns={turns} foot={may && <Composer id={id} turns={turns} />} />
   }
+  if (about.error instanceof Problem && about.error.status === 404) return <Unknown id={id} problem={about.error} />
   return <section class="conversation" aria-label="Conversation">
     <header class="about">
       <Link to="/" class="back" aria-label="Back to the list" title="Back (Esc)">‹</Link>
@@ -39,9 +41,19 @@ export function Conversation({ id, rest, query }: { id: string, rest: string[], 
         {s && <p class="facts">{[s.agent, s.project, counted(s.messages, "message"), s.branches > 1 && counted(s.branches, "branch", "branches"), s.tokens && short(s.tokens) + " tokens"].filter(Boolean).join(" · ")}
           {s.tags.map((t) => <span class="tag"> #{t}</span>)}{s.parent && <> · <Link to={path`/s/${s.parent}`} title={s.parent}>{s.relation} of another one</Link></>}</p>}</div>
       <nav class="views" aria-label="Views of the conversation">{views.map(([to, name, key]) =>
-        <Link to={path`/s/${id}` + (to && "/" + to)} aria-current={to === room ? "page" : undefined} title={key ? `${name} (${key})` : name}>{name}</Link>)}<button onClick={() => void sessionActions([id], may)} title="What can be done (.)" aria-label="What can be done">…</button></nav>
+        <Link to={path`/s/${id}` + (to && "/" + to)} aria-current={to === room ? "page" : undefined} title={key ? `${name} (${key})` : name}>{name}</Link>)}<button onClick={() => void sessionActions([id], may)} title="What can be done (.)" aria-label="What can be done" aria-haspopup="dialog">…</button></nav>
     </header>
     <Failed error={about.error} />
     {!about.error && inside()}
+  </section>
+}
+
+/** Unknown is there instead of a conversation that does not exist, or not any more. */
+function Unknown({ id, problem }: { id: string, problem: Problem }) {
+  return <section class="unknown" aria-label="Not found">
+    <h1>There is no conversation “{id.length > 40 ? id.slice(0, 40) + "…" : id}”</h1>
+    <p role="alert">{problem.message}. {problem.hint}</p>
+    <p>It may have been deleted, or the address is not complete.</p>
+    <p class="tools"><Link to="/" class="button">All conversations</Link><Link to={`/?q=${encodeURIComponent(id)}`} class="button">Search for it</Link></p>
   </section>
 }

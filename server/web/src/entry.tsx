@@ -2,12 +2,8 @@
 import { memo } from "preact/compat"
 import { useEffect, useRef, useState } from "preact/hooks"
 import { bytes, get, path, type Row, type Rows } from "./api"
-import { complain, counted, exact, go, Link } from "./ui"
-
-/** trusted marks HTML that the server made of a session. This is the one place where text becomes
- * elements, and render/html of the server is the one place that makes such text. */
-export const trusted: { createHTML(s: string): string } =
-  (globalThis as any).trustedTypes?.createPolicy("coppice", { createHTML: (s: string) => s }) ?? { createHTML: (s: string) => s }
+import { trusted } from "./drawn"
+import { complain, copy, counted, exact, go, Link } from "./ui"
 
 const names: Record<string, string> = { user: "User", assistant: "Assistant", tool: "Tool", system: "System", compaction: "Compacted" }
 const nameOf = (r: Row) => r.entry.note ? "Note by " + r.entry.note : names[r.kind] ?? r.kind
@@ -25,9 +21,11 @@ export const Entry = memo(function Entry({ row, session, here, follows, leaf, to
   }, [html])
   const all = () => get<Rows>(path`/web/rows/${session}`, { at: row.entry.id, leaf, from: 0, count: 1, limit: 16 << 20 }).then((r) => setWhole(r.rows[0]?.html ?? ""), complain)
   const own = path`/s/${session}/e/${row.entry.id}`
-  return <article class={`${classOf(row)}${here ? " here" : ""}${follows ? " follows" : ""}`} data-i={row.index} aria-posinset={row.index + 1} aria-setsize={total} aria-label={nameOf(row)} onClick={() => onHere(row.index)}>
+  const copyIt = () => void textIn(session, row.entry.id, leaf).then((text) => copy(text, "the message as Markdown"), complain)
+  return <article class={`${classOf(row)}${here ? " here" : ""}${follows ? " follows" : ""}${row.work?.calls ? " works" : row.work ? " thinks" : ""}`} data-i={row.index} aria-posinset={row.index + 1} aria-setsize={total} aria-label={nameOf(row)} onClick={() => onHere(row.index)}>
     <header>{!follows && <b dir="auto">{nameOf(row)}</b>}{row.label && <mark dir="auto">{row.label}</mark>}
       {!follows && row.entry.facts?.map((f) => <small>{f}</small>)}
+      {["user", "assistant", "system"].includes(row.kind) && <button class="plain copy" onClick={copyIt} aria-label="Copy as Markdown" title="Copy as Markdown">Copy</button>}
       <Link to={own} class="at" title={`${exact(row.entry.time)} · ${row.entry.id}`}><time>{row.entry.time ? new Date(row.entry.time).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" }) : "#"}</time></Link></header>
     <div ref={body} class="body" dangerouslySetInnerHTML={{ __html: trusted.createHTML(html) as string }} />
     {row.cut && whole === undefined && <button class="all" onClick={all}>Show all of it</button>}
@@ -36,6 +34,14 @@ export const Entry = memo(function Entry({ row, session, here, follows, leaf, to
       <button onClick={() => go(path`/s/${session}/tree?at=${row.entry.id}`)}>Tree</button></nav>}
   </article>
 })
+
+type Whole = { rows: { entry: { message?: { content: { text?: { content: string } }[] } } }[] }
+
+/** textIn is all that a message says: the texts of models are Markdown. */
+async function textIn(session: string, at: string, leaf: string): Promise<string> {
+  const { rows } = await get<Whole>(path`/v1/sessions/${session}/rows`, { at, leaf, from: 0, count: 1, limit: 16 << 20 })
+  return rows[0]?.entry.message?.content.map((c) => c.text?.content ?? "").filter(Boolean).join("\n\n") ?? ""
+}
 
 const kindsOfImages = ["image/png", "image/jpeg", "image/gif", "image/webp", "image/avif"]
 

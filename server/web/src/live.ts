@@ -1,7 +1,7 @@
 // Following what is appended. A browser has six connections to a server for all of its tabs, so
 // the views of a tab share one stream, and a tab that is hidden has none.
-import { useCallback, useEffect, useRef } from "preact/hooks"
-import { stream } from "./api"
+import { useCallback, useEffect, useRef, useState } from "preact/hooks"
+import { Problem, stream } from "./api"
 
 /** Heard is told of a session to which something was appended, or of none if anything may have been missed. */
 type Heard = (session?: string) => void
@@ -12,14 +12,27 @@ let last = "", begun = false
 
 const tell = (session?: string) => listeners.forEach((f) => f(session))
 
+// Whether the server answers: views may say so, and look again when it is back.
+let gone = false
+const whenGone = new Set<(gone: boolean) => void>()
+const setGone = (is: boolean) => { if (is !== gone) { gone = is; whenGone.forEach((f) => f(is)) } }
+
+/** useGone is whether the server does not answer. */
+export function useGone(): boolean {
+  const [is, set] = useState(gone)
+  useEffect(() => { whenGone.add(set); set(gone); return () => { whenGone.delete(set) } }, [])
+  return is
+}
+
 /** changed says that the page itself has changed something. */
 export const changed = () => tell()
 
 async function listen(signal: AbortSignal) {
-  for (let wait = 500; !signal.aborted; wait = Math.min(wait * 2, 30_000)) {
+  for (let wait = 500; !signal.aborted; wait = Math.min(wait * 2, gone ? 3000 : 30_000)) {
     try {
       await stream("GET", "/v1/follow", { signal, after: last }, (m) => {
         wait = 500
+        setGone(false)
         if (m.id) last = m.id
         if (m.event === "message") tell(m.data.event?.session)
         if (m.event === "reset" || (m.event === "begin" && begun)) tell()
@@ -27,7 +40,9 @@ async function listen(signal: AbortSignal) {
       })
     } catch (e) {
       if ((e as { status?: number }).status === 401) return
+      if (!signal.aborted && !(e instanceof Problem)) setGone(true)
     }
+    if (signal.aborted) return
     if (!signal.aborted) await new Promise((r) => setTimeout(r, wait))
   }
 }

@@ -67,7 +67,11 @@ function leaky() {
     message("leaky-1", "leaky-0", 1, "assistant", [text(`The other one is ${secrets[1]}.`)])
 }
 
-/** fakeModel is a model that runs a command if it is asked to, and otherwise says what it heard. */
+/** slow is what the model says if it is asked to speak slowly. */
+export const slow = "## Slow words\n\nThis is **bold** and `code`. " + "Some more words of the answer. ".repeat(12) + "\n\n- one\n- two\n\nThat was all."
+
+/** fakeModel is a model that runs a command or writes a file if it is asked to, and otherwise says
+ * what it heard. */
 async function fakeModel() {
   const server = createServer(async (req, res) => {
     let body = ""
@@ -79,6 +83,12 @@ async function fakeModel() {
     if (last.role === "user" && said.includes("please run")) {
       send({ role: "assistant", tool_calls: [{ index: 0, id: "call-" + messages.length, type: "function", function: { name: "bash", arguments: JSON.stringify({ command: "echo it-ran" }) } }] })
       send({}, "tool_calls")
+    } else if (last.role === "user" && said.includes("please edit")) {
+      send({ role: "assistant", tool_calls: [{ index: 0, id: "edit-" + messages.length, type: "function", function: { name: "write", arguments: JSON.stringify({ path: "greeting.txt", content: "good morning\n" }) } }] })
+      send({}, "tool_calls")
+    } else if (last.role === "user" && said.includes("slowly")) {
+      for (const word of slow.split(/(?<= )/)) { send({ content: word }); await new Promise((r) => setTimeout(r, 40)) }
+      send({}, "stop")
     } else {
       for (const word of `I heard: ${said}`.split(/(?<= )/)) send({ content: word })
       send({}, "stop")
