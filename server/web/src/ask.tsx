@@ -16,13 +16,13 @@ export function Ask({ asked: { call, question: q }, decide }: { asked: Asked, de
     if (isAsking && (!at || at === document.body || at.id === "say" && !at.value)) box.current?.focus()
   }, [isAsking])
   return <div class="ask" role="alertdialog" aria-label={`May ${call.name} run?`} tabIndex={-1} ref={box}>
-    <p class="question"><b>{call.name}</b> asks to run <span class="soft">in <code>{q.dir}</code></span></p>
+    <p class="question"><b>{call.name}</b> asks to {q.edits?.length ? <>change {q.edits.map((e) => <><code>{e.path}</code> </>)}</> : "run "}<span class="soft">in <code>{q.dir}</code></span></p>
     {call.reason && <p class="soft">{call.reason}</p>}
     <div class="what" tabIndex={0} role="region" aria-label="What would run">{q.edits?.length ? <Drawn what={{ edits: q.edits }} /> : <Drawn unfolded what={{ content: [{ type: "tool_use", tool_use: { id: call.id, name: call.name, input: call.input } }] }} before={JSON.stringify(call.input, null, 2)} />}</div>
     {isAsking && <>
-      <p class="tools"><button class="main" onClick={() => decide({ decision: "allow" })}>Allow <kbd>y</kbd></button>
-        {!!q.rules?.length && <button onClick={() => go("rules")}>Always… <kbd>a</kbd></button>}
-        <button onClick={() => go("reason")}>Deny… <kbd>n</kbd></button></p>
+      <p class="tools"><button class="main" aria-keyshortcuts="y" onClick={() => decide({ decision: "allow" })}>Allow <kbd aria-hidden="true">y</kbd></button>
+        {!!q.rules?.length && <button aria-keyshortcuts="a" onClick={() => go("rules")}>Always… <kbd aria-hidden="true">a</kbd></button>}
+        <button aria-keyshortcuts="n" onClick={() => go("reason")}>Deny… <kbd aria-hidden="true">n</kbd></button></p>
       {q.rules?.length ? <p class="soft">Always: {q.rules.map((r) => <><code>{r}</code> </>)}</p> : q.no_rules && <p class="soft">No rule can allow it from now on: {q.no_rules}</p>}</>}
     {step === "reason" && <Deny decide={decide} back={() => go("ask")} />}
     {step === "rules" && <Always rules={q.rules!} decide={decide} back={() => go("ask")} />}

@@ -25,7 +25,7 @@ export const Entry = memo(function Entry({ row, session, here, follows, leaf, to
   return <article class={`${classOf(row)}${here ? " here" : ""}${follows ? " follows" : ""}${row.work?.calls ? " works" : row.work ? " thinks" : ""}`} data-i={row.index} aria-posinset={row.index + 1} aria-setsize={total} aria-label={nameOf(row)} onClick={() => onHere(row.index)}>
     <header>{!follows && <b dir="auto">{nameOf(row)}</b>}{row.label && <mark dir="auto">{row.label}</mark>}
       {!follows && row.entry.facts?.map((f) => <small>{f}</small>)}
-      {["user", "assistant", "system"].includes(row.kind) && <button class="plain copy" onClick={copyIt} aria-label="Copy as Markdown" title="Copy as Markdown">Copy</button>}
+      {["user", "assistant", "system"].includes(row.kind) && <button class="plain copy" onClick={copyIt} aria-label="Copy as Markdown" title="Copy as Markdown">⧉</button>}
       <Link to={own} class="at" title={`${exact(row.entry.time)} · ${row.entry.id}`}><time>{row.entry.time ? new Date(row.entry.time).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" }) : "#"}</time></Link></header>
     <div ref={body} class="body" dangerouslySetInnerHTML={{ __html: trusted.createHTML(html) as string }} />
     {row.cut && whole === undefined && <button class="all" onClick={all}>Show all of it</button>}

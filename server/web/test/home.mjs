@@ -100,14 +100,18 @@ async function fakeModel() {
   return { url: `http://127.0.0.1:${server.address().port}/v1`, close: () => { server.closeAllConnections(); server.close() } }
 }
 
-export async function openHome() {
-  const dir = mkdtempSync(join(tmpdir(), "coppice-web-"))
-  const env = { ...process.env, HOME: dir, COPPICE_HOME: join(dir, "sessions"), XDG_CACHE_HOME: join(dir, "cache") }
+function fill(dir, env) {
   execFileSync(coppice, ["demo"], { env })
   writeFileSync(join(dir, "sessions", "long.jsonl"), long(100_000))
   writeFileSync(join(dir, "sessions", "hostile.jsonl"), hostile())
   writeFileSync(join(dir, "sessions", "bushy.jsonl"), bushy(10_000))
   writeFileSync(join(dir, "sessions", "leaky.jsonl"), leaky())
+}
+
+export async function openHome({ empty = false } = {}) {
+  const dir = mkdtempSync(join(tmpdir(), "coppice-web-"))
+  const env = { ...process.env, HOME: dir, COPPICE_HOME: join(dir, "sessions"), XDG_CACHE_HOME: join(dir, "cache") }
+  if (!empty) fill(dir, env)
   const model = await fakeModel()
   Object.assign(env, { COPPICE_PROVIDER: "openai-chat", COPPICE_MODEL: "fake", COPPICE_BASE_URL: model.url })
   const server = spawn(coppice, ["serve", "--addr", "127.0.0.1:0", "--tools"], { env, stdio: ["ignore", "ignore", "pipe"] })
@@ -120,12 +124,13 @@ export async function openHome() {
     })
     server.on("exit", () => fail(new Error(said)))
   })
-  const api = async (method, path, body) => {
-    const r = await fetch(url + path, { method, headers: { Authorization: "Bearer " + token, "Content-Type": "application/json" }, body: body && JSON.stringify(body) })
+  const reader = execFileSync(coppice, ["token", "add", "reader"], { env, encoding: "utf8" }).match(/cop_\w+/)[0]
+  const api = async (method, path, body, as = token) => {
+    const r = await fetch(url + path, { method, headers: { Authorization: "Bearer " + as, "Content-Type": "application/json" }, body: body && JSON.stringify(body) })
     if (!r.ok) throw new Error(`${method} ${path}: ${r.status} ${await r.text()}`)
     return r.json()
   }
-  return { url, token, api, close: () => new Promise((done) => { model.close(); server.on("exit", done); server.kill() }).then(() => rmSync(dir, { recursive: true, force: true })) }
+  return { url, token, reader, api, close: () => new Promise((done) => { model.close(); server.on("exit", done); server.kill() }).then(() => rmSync(dir, { recursive: true, force: true })) }
 }
 
 /** proxy has a server below a path, as one in front of it may. */
@@ -137,8 +142,10 @@ export async function proxy(url, prefix) {
     res.on("close", () => on.destroy())
     req.pipe(on)
   })
-  await new Promise((done) => server.listen(0, "127.0.0.1", done))
-  return { url: `http://127.0.0.1:${server.address().port}`, close: () => { server.closeAllConnections(); server.close() } }
+  const listen = (port) => new Promise((done) => server.listen(port, "127.0.0.1", done))
+  await listen(0)
+  const { port } = server.address()
+  return { url: `http://127.0.0.1:${port}`, close: () => { server.closeAllConnections(); server.close() }, again: () => listen(port) }
 }
 
 export const axeSource = readFileSync(new URL("../node_modules/axe-core/axe.min.js", import.meta.url), "utf8")
