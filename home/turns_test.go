@@ -779,3 +779,27 @@ func TestCloseEndsTurns(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A question can wait for somebody who comes later.
+func TestAQuestionWaitsWithoutAListener(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	ctx, leave := context.WithCancel(t.Context())
+	o := bash(t.TempDir())
+	o.Questions = home.AskAnyone
+	first := h.prompt(ctx, o, running("echo one"))
+	asked := first.until(agent.ToolWaiting)
+	leave()
+	<-first.done
+	if s := h.status(asked.Session); !s.Running || s.Asked == nil {
+		t.Fatalf("without a listener the turn is %+v", s)
+	}
+	second := h.watch(t.Context(), asked.Session, 0)
+	if q := second.until(agent.ToolWaiting); q.Call.ID != asked.Call.ID || q.Question == nil {
+		t.Errorf("the second listener is asked %+v", q)
+	}
+	h.approve(home.ApproveRequest{Session: asked.Session, Call: asked.Call.ID, Decision: agent.Allow})
+	if end := second.end(); end.Stop != "end_turn" {
+		t.Errorf("the turn ended with %q", end.Stop)
+	}
+}

@@ -58,10 +58,11 @@ export async function bytes(url: string, query?: Query, signal?: AbortSignal): P
 export type Message = { event: string, id: string, data: any }
 
 /** stream passes on what an operation sends, until it ends or is aborted. */
-export async function stream(method: string, url: string, o: { query?: Query, body?: unknown, signal: AbortSignal, after?: string }, on: (m: Message) => void): Promise<void> {
+export async function stream(method: string, url: string, o: { query?: Query, body?: unknown, signal: AbortSignal, after?: string, opened?: () => void }, on: (m: Message) => void): Promise<void> {
   const headers: Record<string, string> = { Accept: "text/event-stream" }
   if (o.after) headers["Last-Event-ID"] = o.after
   const r = await checked(await request(method, url, o.query, o.body, { signal: o.signal, headers }))
+  o.opened?.()
   const reader = r.body!.pipeThrough(new TextDecoderStream()).getReader()
   let rest = ""
   for (;;) {

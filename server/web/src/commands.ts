@@ -1,5 +1,5 @@
 // The commands of the composer: those of the terminal chat that make sense on a page.
-import { get, path, post, put, type Session } from "./api"
+import { get, path, post, put, type Rows } from "./api"
 import { copyMarkdown, done, fork } from "./actions"
 import { go, say } from "./ui"
 
@@ -17,7 +17,7 @@ export type Within = {
 export type Command = { name: string, takes?: string, does: string, begun?: boolean, run: (w: Within, argument: string) => unknown }
 
 const needs = (argument: string, what: string) => { if (!argument) throw new Error(what); return argument }
-const leafOf = async (id: string) => (await get<Session>(path`/v1/sessions/${id}`)).leaf
+const lastOf = async (id: string) => (await get<Rows>(path`/web/rows/${id}`, { from: -1, count: 1 })).rows[0].entry.id
 
 /** Those with begun need a conversation in which something was said. */
 export const commands: Command[] = [
@@ -37,7 +37,7 @@ export const commands: Command[] = [
   { name: "branch", takes: "ENTRY", does: "go back to an entry and continue from there", begun: true, run: async (w, a) => { await post(path`/v1/sessions/${w.id!}/branch`, { entry: needs(a, "To which entry? The tree shows them: /tree") }); done("the next message follows " + a) } },
   { name: "fork", takes: "ENTRY", does: "copy the conversation, and continue in the copy", begun: true, run: (w, a) => fork(w.id!, a || undefined) },
   { name: "label", takes: "NAME", does: "name the last entry", begun: true, run: async (w, a) => {
-    const entry = await leafOf(w.id!), as = (label: string) => put(path`/v1/sessions/${w.id!}/entries/${entry}/label`, { label })
+    const entry = await lastOf(w.id!), as = (label: string) => put(path`/v1/sessions/${w.id!}/entries/${entry}/label`, { label })
     await as(needs(a, "Which name?"))
     done(`labelled “${a}”`, () => as(""))
   } },

@@ -16,7 +16,7 @@ export const Entry = memo(function Entry({ row, session, here, follows, leaf, to
   const [whole, setWhole] = useState<string>()
   const html = whole ?? row.html
   useEffect(() => {
-    body.current!.querySelectorAll<HTMLElement>(".wide").forEach((w) => { w.tabIndex = 0 }) // they scroll
+    body.current!.querySelectorAll<HTMLElement>(row.kind === "system" ? ".wide, .text" : ".wide").forEach((w) => { w.tabIndex = 0 }) // they scroll
     return pictures(body.current!, session)
   }, [html])
   const all = () => get<Rows>(path`/web/rows/${session}`, { at: row.entry.id, leaf, from: 0, count: 1, limit: 16 << 20 }).then((r) => setWhole(r.rows[0]?.html ?? ""), complain)

@@ -30,9 +30,8 @@ export const changed = () => tell()
 async function listen(signal: AbortSignal) {
   for (let wait = 500; !signal.aborted; wait = Math.min(wait * 2, gone ? 3000 : 30_000)) {
     try {
-      await stream("GET", "/v1/follow", { signal, after: last }, (m) => {
+      await stream("GET", "/v1/follow", { signal, after: last, opened: () => setGone(false) }, (m) => {
         wait = 500
-        setGone(false)
         if (m.id) last = m.id
         if (m.event === "message") tell(m.data.event?.session)
         if (m.event === "reset" || (m.event === "begin" && begun)) tell()

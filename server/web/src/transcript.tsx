@@ -1,6 +1,6 @@
 // A conversation, of which only what is near the view is in the document, however long it is.
 // Which rows there are is said by window.ts, rows.ts fetches them, and hold.ts keeps the view still.
-import { useCallback, useEffect, useLayoutEffect, useRef, useState } from "preact/hooks"
+import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks"
 import { get, path, type Row } from "./api"
 import { complain, copy, counted, Failed, go, linkTo, say, useKeys } from "./ui"
 import { fork } from "./actions"
@@ -9,15 +9,16 @@ import { Entry } from "./entry"
 import { Finder, useHighlights } from "./find"
 import { Outline } from "./outline"
 import { didWords, failedIn, type Run, runsOf } from "./runs"
+import { isAhead, type Turn, unshown } from "./turn"
 import type { Turns } from "./turns"
 import { useHold } from "./hold"
 import { type To, useRows } from "./rows"
-import { endOf, has, hasEnd, shownNear, stepped } from "./window"
+import { endOf, has, hasEnd, shownNear, stepped, type Window } from "./window"
 
 type Props = { id: string, entry?: string, leaf?: string, query?: string, turns: Turns, foot?: preact.ComponentChildren }
 
 export function Transcript({ id, entry, leaf, query, turns, foot }: Props) {
-  const box = useRef<HTMLDivElement>(null), inner = useRef<HTMLDivElement>(null)
+  const box = useRef<HTMLDivElement>(null), inner = useRef<HTMLDivElement>(null), coming = useRef<HTMLDivElement>(null)
   const [cur, now, setCur] = useCursor()
   const [fresh, setFresh] = useState(0)
   const [text, setText] = useState<string | undefined>(query), toType = useRef(false)
@@ -34,9 +35,10 @@ export function Transcript({ id, entry, leaf, query, turns, foot }: Props) {
       else if (news > 0) setFresh((n) => n + news)
     },
   })
-  const { win } = rows, { turn } = turns
+  const { win } = rows
   const isAtEnd = !!win && hasEnd(win) && !rows.leaf()
-  const shown = win?.rows.filter((r) => !(r.draft && (turn.answer || !turns.known))) ?? []
+  const turn = useComing(turns, rows.now), ids = win?.rows.map((r) => r.entry.id) ?? []
+  const shown = win?.rows.filter((r, i) => !(r.draft ? turn.answer || !turns.known : r.kind === "assistant" && isAhead(turn, ids, i))) ?? []
   const runs = runsOf(shown), runAt = (i: number) => runs.find((r) => r.first <= i && i <= r.last && !folds.isOpen(r))
   const isOut = (i: number) => { // it is folded away, or not wanted
     const run = runAt(i), work = win!.rows[i - win!.from]?.work
@@ -83,6 +85,7 @@ export function Transcript({ id, entry, leaf, query, turns, foot }: Props) {
     const seen = new ResizeObserver(() => { hold.put(); look() })
     if (inner.current) seen.observe(inner.current)
     if (box.current) seen.observe(box.current)
+    if (coming.current) seen.observe(coming.current)
     return () => seen.disconnect()
   }, [!!win])
 
@@ -99,7 +102,6 @@ export function Transcript({ id, entry, leaf, query, turns, foot }: Props) {
     if (w && hold.top() !== undefined) setCur(shownNear(w.rows, hold.top()!))
   }
   const find = () => { toType.current = true; setText((f) => f ?? ""); document.getElementById("find")?.focus() }
-  useEffect(() => { if (win && hasEnd(win)) turns.shown((id) => win.rows.some((r) => r.entry.id === id)) }, [win, turn])
   useEffect(() => { // who says something wants to see what comes of it
     if (!turn.said || turn.said.entry) return
     if (isAtEnd) hold.end()
@@ -136,13 +138,25 @@ export function Transcript({ id, entry, leaf, query, turns, foot }: Props) {
       {outline && win && <Outline id={id} leaf={rows.leaf()} total={win.total} cur={cur} onGo={(i) => { if (matchMedia("(max-width: 56rem)").matches) setOutline(false); void goTo(i) }} onClose={() => setOutline(false)} />}
       <div class="column"><div class="scroll" ref={box} onScroll={look} tabIndex={0} role="region" aria-label="Messages">
         <div style={{ height: `${(win?.from ?? 0) * est}px` }} />
-        <div class="rows" ref={inner} role="feed" aria-label="Entries" aria-busy={!win}>{!win && !rows.error && <Waiting />}{drawn(shown, runs, folds, one, cur, setCur)}{isAtEnd && <Arriving turn={turn} />}</div>
+        <div class="rows" ref={inner} role="feed" aria-label="Entries" aria-busy={!win}>{!win && !rows.error && <Waiting />}{drawn(shown, runs, folds, one, cur, setCur)}</div>
         <div style={{ height: `${win ? (win.total - endOf(win)) * est : 0}px` }} />
+        <div class="rows coming" ref={coming}>{isAtEnd && <Arriving turn={turn} />}</div>
       </div>
       {fresh > 0 && <div class="news"><button class="main" onClick={() => { setFresh(0); void show("end") }}>{counted(fresh, "new entry", "new entries")} ↓</button></div>}
       {foot}</div>
     </div>
   </div>
+}
+
+/** useComing is the turn without what is among the rows already. */
+function useComing(turns: Turns, now: () => Window | undefined): Turn {
+  const from = useRef(0), { said } = turns.turn, win = now(), isNew = !!said && !said.entry
+  useMemo(() => { if (isNew) from.current = now()?.total ?? 0 }, [isNew])
+  const isShown = (id: string) => !win || !hasEnd(win) || win.rows.some((r) => r.entry.id === id)
+  const t = win && hasEnd(win) ? unshown(turns.turn, isShown) : turns.turn
+  useEffect(() => { if (t !== turns.turn) turns.shown(isShown) })
+  const came = isNew && win?.rows.some((r) => r.index >= from.current && r.kind === "user") // before the event that says which it is
+  return came ? { ...t, said: undefined } : t
 }
 
 /** Waiting is there while the first rows are on their way. */
@@ -166,9 +180,9 @@ function drawn(rows: Row[], runs: Run[], folds: Folds, one: (row: Row, before?: 
 
 /** RunLine says what a run of calls did. It is an entry of its own while it is folded. */
 function RunLine({ run, open, here, onTurn }: { run: Run, open: boolean, here: boolean, onTurn: () => void }) {
-  const failed = failedIn(run.rows), Tag = open ? "div" : "article"
-  return <Tag class={`run${here ? " here" : ""}${open ? " open" : ""}`} {...(open ? {} : { "data-i": run.first, "aria-label": "Calls" })}>
-    <button class="plain" aria-expanded={open} onClick={onTurn}>{didWords(run.rows)}{failed > 0 && <span class="bad"> · {failed} failed</span>}</button></Tag>
+  const failed = failedIn(run.rows)
+  return <article class={`run${here ? " here" : ""}${open ? " open" : ""}`} aria-label="Calls" {...(open ? {} : { "data-i": run.first })}>
+    <button class="plain" aria-expanded={open} onClick={onTurn}>{didWords(run.rows)}{failed > 0 && <span class="bad"> · {failed} failed</span>}</button></article>
 }
 
 /** useRuns remembers which runs are open, by any of their entries: what is before and after them may

@@ -23,6 +23,7 @@ export type Turn = {
   session?: string
   said?: { text: string, files: number, entry?: string } // one's own message
   answer?: Answer
+  logged: string[] // the messages of the turn that are in the log
   running: { call: Call, text: string }[]
   asks: Asked[]
   queued: string[] // entries that the model has not heard
@@ -32,7 +33,7 @@ export type Turn = {
   newest: number // the number of the last event
 }
 
-export const idle: Turn = { on: false, running: [], asks: [], queued: [], newest: 0 }
+export const idle: Turn = { on: false, logged: [], running: [], asks: [], queued: [], newest: 0 }
 
 /** begun is a turn that was asked for just now. */
 export const begun = (text: string, files: number, session?: string): Turn => ({ ...idle, on: true, session, said: text || files ? { text, files } : undefined })
@@ -83,7 +84,8 @@ function grown(a: Answer | undefined, u: NonNullable<Event["update"]>): Answer {
 }
 
 /** logged is a turn when a message of it is in the log: then it will be among the rows. */
-function logged(t: Turn, { id, message }: NonNullable<Event["entry"]>): Turn {
+function logged(was: Turn, { id, message }: NonNullable<Event["entry"]>): Turn {
+  const t = { ...was, logged: [...was.logged, id] }
   switch (message?.role) {
     case "user": return { ...t, queued: [], said: t.said && !t.said.entry ? { ...t.said, entry: id } : t.said }
     case "assistant": return { ...t, answer: t.answer && { ...t.answer, entry: id } }
@@ -98,5 +100,9 @@ export function unshown(t: Turn, isShown: (entry: string) => boolean): Turn {
   return said === t.said && answer === t.answer ? t : { ...t, said, answer }
 }
 
-/** isArriving is whether an answer arrives, of which the log may have a draft. */
-export const isArriving = (t: Turn) => t.on && !!t.answer
+/** isAhead is whether a row of an answer came before the event that says so: until then the answer is
+ * shown as one that arrives. ids are those of all rows. */
+export function isAhead(t: Turn, ids: string[], i: number): boolean {
+  if (!t.answer || t.answer.entry || t.logged.includes(ids[i])) return false
+  return ids.slice(0, i).some((id) => t.logged.includes(id)) && !ids.slice(i + 1).some((id) => t.logged.includes(id))
+}

@@ -222,7 +222,7 @@ export function FixedList<T>(p: ListProps<T>) {
     }
     rows.push(to ? <Link key={i} {...row} to={to} tabIndex={-1} draggable={false} onFocus={() => box.current!.focus()} onClick={click} /> : <div key={i} {...row} onClick={click} />)
   }
-  return <div class="list" ref={box} onScroll={look} role="listbox" tabIndex={0} aria-label={p.label} aria-activedescendant={p.cur >= 0 ? `${p.label}-${p.cur}` : undefined}>
+  return <div class="list" ref={box} onScroll={look} role="listbox" tabIndex={0} aria-label={p.label} aria-activedescendant={p.cur >= 0 && p.cur < p.count ? `${p.label}-${p.cur}` : undefined}>
     <div class="whole" role="presentation" style={{ height: `${whole}px` }}>{rows}</div>
   </div>
 }

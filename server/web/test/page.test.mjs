@@ -664,6 +664,7 @@ test("the outline leads to prompts and labels", async (t) => {
   await page.goto(home.url + "/s/long")
   await page.getByText("Answer 99999.").waitFor()
   await page.getByRole("button", { name: "Outline" }).click()
+  await outline.locator(".mark").first().waitFor()
   await outline.locator(".list").focus()
   await page.keyboard.press("g")
   await page.locator("article.here", { hasText: "Question 0:" }).waitFor()
@@ -748,7 +749,7 @@ test("a conversation goes to another agent, and the command fits a phone", async
 
 test("an answer is compared as it reads, not as Markdown", async (t) => {
   const { session } = await home.api("POST", "/v1/sessions", { title: "Compared" })
-  const add = async (entry, role, content) => (await home.api("POST", `/v1/sessions/${session}/entries`, { parent: entry, message: { role, content: [{ type: "text", text: { content } }] } })).id
+  const add = async (entry, role, content) => (await home.api("POST", `/v1/sessions/${session}/entries`, { parent: entry, message: { role, content: [{ type: "text", text: { content } }] } })).entry
   await add(undefined, "user", "Which?")
   const a = await add(undefined, "assistant", "This **one**.")
   const page = await open(t, `/s/${session}/compare/${a}/${a}`)

@@ -1,16 +1,9 @@
 // The window of rows, without a browser: what is fetched next, what is let go, what new rows change.
 import assert from "node:assert/strict"
-import { execFileSync } from "node:child_process"
-import { mkdtempSync, rmSync } from "node:fs"
-import { tmpdir } from "node:os"
-import { join } from "node:path"
-import test, { after } from "node:test"
+import test from "node:test"
+import { compiled } from "./compiled.mjs"
 
-const dir = mkdtempSync(join(tmpdir(), "window-"))
-after(() => rmSync(dir, { recursive: true }))
-execFileSync(process.execPath, ["node_modules/typescript/bin/tsc", "--outDir", dir, "--module", "esnext", "--target", "es2022", "--moduleResolution", "bundler", "--ignoreConfig", "src/window.ts"])
-execFileSync("mv", [join(dir, "window.js"), join(dir, "window.mjs")])
-const { caughtUp, chunk, endOf, grown, has, hasEnd, indexOf, missing, most, shownNear, stepped, windowOf } = await import(join(dir, "window.mjs"))
+const { caughtUp, chunk, endOf, grown, has, hasEnd, indexOf, missing, most, shownNear, stepped, windowOf } = await compiled("window")
 
 const row = (i, html = `<p>${i}`) => ({ index: i, entry: { id: `e${i}` }, kind: "user", gist: "", html })
 const answer = (from, count, total, make = row) => ({ session: "s", leaf: "l", total, from, rows: Array.from({ length: Math.max(0, Math.min(count, total - from)) }, (_, k) => make(from + k)) })
