@@ -222,12 +222,13 @@ web: $(WEB)/node_modules ## Bundle the page of the server; needs Node
 	@$(GO) -C $(WEB)/build run . -dir ..
 
 .PHONY: web-check
-web-check: $(WEB)/node_modules ## Check that the page is what its sources give, and drive it in Chromium
+web-check: $(WEB)/node_modules ## Check that the page is what its sources give, and drive it in Chromium and Firefox
 	@echo "== page"
 	@cd $(WEB); npx tsc --noEmit
 	@$(GO) -C $(WEB)/build run . -dir .. -check
 	@mkdir -p .cache; $(GO) build -o .cache/coppice ./cmd/coppice
-	@cd $(WEB); COPPICE=$(CURDIR)/.cache/coppice node --test test/window.test.mjs test/page.test.mjs
+	@cd $(WEB); export COPPICE=$(CURDIR)/.cache/coppice; \
+	node --test test/window.test.mjs test/turn.test.mjs test/page.test.mjs && BROWSER=firefox node --test test/page.test.mjs
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME (60s)

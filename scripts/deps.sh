@@ -9,6 +9,7 @@ needed=(
   "gcc|gcc libc6-dev|the race detector"
   "git|git|the tests about the repository"
   "chromium|chromium|the page in a browser"
+  "firefox-esr|firefox-esr|the page in another browser"
   "npm|nodejs npm|the page's sources, PostgreSQL's newest version, other agents"
   "tmux|tmux|the terminal UI in a terminal"
   "/usr/lib/postgresql/*/bin/postgres|postgresql|sessions in a database"

@@ -1,11 +1,15 @@
 // What no session has yet, as the server draws it: an answer that arrives, a call that waits.
-import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks"
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks"
 import { post } from "./api"
 
 /** trusted marks HTML that the server made of a session. This is the one place where text becomes
  * elements, and render/html of the server is the one place that makes such text. */
-export const trusted: { createHTML(s: string): string } =
+const trusted: { createHTML(s: string): string } =
   (globalThis as any).trustedTypes?.createPolicy("coppice", { createHTML: (s: string) => s }) ?? { createHTML: (s: string) => s }
+
+/** useTrusted is HTML for an element. It stays the same while the text does: another one would be
+ * drawn anew, and what one has unfolded would be folded. */
+export const useTrusted = (html: string) => useMemo(() => ({ __html: trusted.createHTML(html) as string }), [html])
 
 export type Drawable = { content: unknown[] } | { edits: unknown[] }
 
@@ -38,6 +42,7 @@ type DrawnProps = { what: Drawable, before?: string, class?: string, unfolded?: 
 export function Drawn({ what, before, class: of = "body", unfolded }: DrawnProps) {
   const html = useDrawn(what), box = useRef<HTMLDivElement>(null)
   useLayoutEffect(() => { if (unfolded) box.current?.querySelectorAll("details").forEach((d) => { d.open = true }) }, [html])
+  const inner = useTrusted(html ?? "")
   if (html === undefined) return before === undefined ? null : <div class={of + " asis"} dir="auto">{before}</div>
-  return <div ref={box} class={of} dangerouslySetInnerHTML={{ __html: trusted.createHTML(html) as string }} />
+  return <div ref={box} class={of} dangerouslySetInnerHTML={inner} />
 }

@@ -2,7 +2,7 @@
 import { memo } from "preact/compat"
 import { useEffect, useRef, useState } from "preact/hooks"
 import { bytes, get, path, type Row, type Rows } from "./api"
-import { trusted } from "./drawn"
+import { useTrusted } from "./drawn"
 import { complain, copy, counted, exact, go, Link } from "./ui"
 
 const names: Record<string, string> = { user: "User", assistant: "Assistant", tool: "Tool", system: "System", compaction: "Compacted" }
@@ -14,7 +14,7 @@ type EntryProps = { row: Row, session: string, here: boolean, follows: boolean, 
 export const Entry = memo(function Entry({ row, session, here, follows, leaf, total, onHere }: EntryProps) {
   const body = useRef<HTMLDivElement>(null)
   const [whole, setWhole] = useState<string>()
-  const html = whole ?? row.html
+  const html = whole ?? row.html, inner = useTrusted(html)
   useEffect(() => {
     body.current!.querySelectorAll<HTMLElement>(row.kind === "system" ? ".wide, .text" : ".wide").forEach((w) => { w.tabIndex = 0 }) // they scroll
     return pictures(body.current!, session)
@@ -27,7 +27,7 @@ export const Entry = memo(function Entry({ row, session, here, follows, leaf, to
       {!follows && row.entry.facts?.map((f) => <small>{f}</small>)}
       {["user", "assistant", "system"].includes(row.kind) && <button class="plain copy" onClick={copyIt} aria-label="Copy as Markdown" title="Copy as Markdown">⧉</button>}
       <Link to={own} class="at" title={`${exact(row.entry.time)} · ${row.entry.id}`}><time>{row.entry.time ? new Date(row.entry.time).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" }) : "#"}</time></Link></header>
-    <div ref={body} class="body" dangerouslySetInnerHTML={{ __html: trusted.createHTML(html) as string }} />
+    <div ref={body} class="body" dangerouslySetInnerHTML={inner} />
     {row.cut && whole === undefined && <button class="all" onClick={all}>Show all of it</button>}
     {row.subagents?.map((name) => <p class="media">↳ <Link to={path`/s/${name}`}>subagent {name}</Link></p>)}
     {row.others && <nav class="others" aria-label="Other branches">{row.others.map((b) => <Link to={path`/s/${session}/e/${b.entry}`}>another branch, {counted(b.length, "entry", "entries")}</Link>)}

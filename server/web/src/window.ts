@@ -33,7 +33,7 @@ export function caughtUp(w: Window, r: Rows, follows: boolean): Window | undefin
   const last = w.rows.at(-1), [again, ...news] = r.rows
   if (last && again && last.entry.id !== again.entry.id) return undefined
   // A row that looks the same is the same, so that what one has unfolded stays open.
-  const rows = w.rows.slice(0, -1).concat(last && again && last.html === again.html ? [last, ...news] : r.rows)
+  const rows = w.rows.slice(0, -1).concat(last && again && last.html === again.html && last.label === again.label ? [last, ...news] : r.rows)
   const over = follows ? Math.max(0, rows.length - most) : 0
   return { ...windowOf(r), from: w.from + over, rows: rows.slice(over) }
 }

@@ -423,6 +423,21 @@ test("what others say appears by itself", async (t) => {
   await page.getByText(said).waitFor({ timeout: 5000 })
 })
 
+test("what is unfolded stays so when something is appended", async (t) => {
+  const page = await open(t, "/s/release")
+  const { session } = await home.api("POST", "/v1/sessions", { title: "Folds" })
+  const add = (role, ...content) => home.api("POST", `/v1/sessions/${session}/entries`, { message: { role, content } })
+  await add("assistant", { type: "tool_use", tool_use: { id: "1", name: "bash", input: { command: "ls" } } })
+  await add("tool", { type: "tool_result", tool_result: { tool_use_id: "1", content: "a\nb" } })
+  await add("assistant", { type: "text", text: { content: "First." } })
+  await page.goto(home.url + "/s/" + session)
+  await page.getByText("First.").waitFor()
+  await page.locator("details.tool > summary").click()
+  await add("assistant", { type: "text", text: { content: "Second." } })
+  await page.getByText("Second.").waitFor()
+  assert.ok(await page.locator("details.tool").evaluate((d) => d.open))
+})
+
 test("what others say does not move what one reads", async (t) => {
   const page = await open(t, "/s/long/e/long-99900")
   await page.locator("article.here").waitFor()
