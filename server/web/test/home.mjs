@@ -114,7 +114,7 @@ export async function openHome({ empty = false } = {}) {
   if (!empty) fill(dir, env)
   const model = await fakeModel()
   Object.assign(env, { COPPICE_PROVIDER: "openai-chat", COPPICE_MODEL: "fake", COPPICE_BASE_URL: model.url })
-  const server = spawn(coppice, ["serve", "--addr", "127.0.0.1:0", "--tools"], { env, stdio: ["ignore", "ignore", "pipe"] })
+  const server = spawn(coppice, ["serve", "--addr", "127.0.0.1:0", "--tools"], { env, cwd: dir, stdio: ["ignore", "ignore", "pipe"] })
   let said = ""
   const [url, token] = await new Promise((done, fail) => {
     server.stderr.on("data", (d) => {
