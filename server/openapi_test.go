@@ -112,6 +112,7 @@ var requests = []struct{ operation, path, body string }{
 	{"entries.tree", "/v1/sessions/S/tree", ""},
 	{"entries.rows", "/v1/sessions/S/rows?at=E&from=-1&count=10&limit=100", ""},
 	{"entries.seek", "/v1/sessions/S/seek?text=OTTERS&back=true&from=-1", ""},
+	{"entries.outline", "/v1/sessions/S/outline?limit=10", ""},
 	{"entries.map", "/v1/sessions/S/map?fold=0", ""},
 	{"entries.compare", "/v1/sessions/S/compare?a=E&b=there", ""},
 	{"entries.merge", "/v1/sessions/S/merge", `{"from": "there", "summary": "They float."}`},

@@ -245,7 +245,6 @@ var story = []struct{ op, request, keep string }{
 	{"entries.seek", `{"session":"$s","text":"SEALS"}`, ""},
 	{"entries.seek", `{"session":"$s"}`, ""},
 	{"entries.outline", `{"session":"$s"}`, ""},
-	{"entries.outline", `{"session":"$s","limit":5001}`, ""},
 	{"entries.map", `{"session":"$s","fold":0}`, ""},
 	{"entries.path", `{"session":"$s","last":2}`, ""},
 	{"entries.path", `{"session":"$s","last":-1}`, ""},
