@@ -52,8 +52,7 @@ export function Conversation({ id, rest, query }: { id: string, rest: string[], 
 function Unknown({ id, problem }: { id: string, problem: Problem }) {
   return <section class="unknown" aria-label="Not found">
     <h1>There is no conversation “{id.length > 40 ? id.slice(0, 40) + "…" : id}”</h1>
-    <p role="alert">{problem.message}. {problem.hint}</p>
-    <p>It may have been deleted, or the address is not complete.</p>
+    <p role="alert">It may have been deleted, or the address is not complete. {problem.hint}</p>
     <p class="tools"><Link to="/" class="button">All conversations</Link><Link to={`/?q=${encodeURIComponent(id)}`} class="button">Search for it</Link></p>
   </section>
 }
