@@ -2,14 +2,13 @@
 // how long keys take until the screen shows them, and how long the page computes for them, which
 // does not depend on what else the machine does.
 import { spawn } from "node:child_process"
-import { existsSync, mkdtempSync } from "node:fs"
+import { mkdtempSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { chromium } from "playwright-core"
+import { launch } from "./browser.mjs"
 
 const [many, large] = process.argv.slice(2)
-const executablePath = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].find(existsSync)
-const browser = await chromium.launch({ executablePath, args: ["--no-sandbox"] })
+const browser = await launch()
 const times = (key, n) => Array(n).fill(key)
 
 /** served runs work on a page that is signed in to a server of a home. */
