@@ -784,22 +784,26 @@ func TestCloseEndsTurns(t *testing.T) {
 func TestAQuestionWaitsWithoutAListener(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
-	ctx, leave := context.WithCancel(t.Context())
+	name := h.say(session.Header{}, "hello").ID()
 	o := bash(t.TempDir())
-	o.Questions = home.AskAnyone
-	first := h.prompt(ctx, o, running("echo one"))
-	asked := first.until(agent.ToolWaiting)
-	leave()
-	<-first.done
-	if s := h.status(asked.Session); !s.Running || s.Asked == nil {
-		t.Fatalf("without a listener the turn is %+v", s)
+	o.Session, o.Questions = name, home.AskAnyone
+	left := errors.New("the listener goes at the first event")
+	_, err := h.Turns.Prompt(t.Context(), home.PromptRequest{TurnOptions: o, Text: running("echo one")}, func(home.TurnEvent) error { return left })
+	if !errors.Is(err, left) {
+		t.Fatal(err)
 	}
-	second := h.watch(t.Context(), asked.Session, 0)
-	if q := second.until(agent.ToolWaiting); q.Call.ID != asked.Call.ID || q.Question == nil {
-		t.Errorf("the second listener is asked %+v", q)
+	for h.status(name).Asked == nil { // a turn that does not wait ends here
+		if !h.status(name).Running {
+			t.Fatal("the turn ended without an answer")
+		}
 	}
-	h.approve(home.ApproveRequest{Session: asked.Session, Call: asked.Call.ID, Decision: agent.Allow})
-	if end := second.end(); end.Stop != "end_turn" {
+	later := h.watch(t.Context(), name, 0)
+	q := later.until(agent.ToolWaiting)
+	if q.Question == nil {
+		t.Errorf("who comes later is asked %+v", q)
+	}
+	h.approve(home.ApproveRequest{Session: name, Call: q.Call.ID, Decision: agent.Allow})
+	if end := later.end(); end.Stop != "end_turn" {
 		t.Errorf("the turn ended with %q", end.Stop)
 	}
 }
