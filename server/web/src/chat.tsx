@@ -134,7 +134,7 @@ export function New() {
   useTitle("New chat")
   useKeys({ c: () => document.getElementById("say")?.focus() })
   return <section class="conversation" aria-label="New chat">
-    <div class="transcript"><div class="column"><div class="scroll"><div class="rows">{turns.turn.said || turns.turn.on ? <Arriving turn={turns.turn} /> : <div class="hello"><h1>New chat</h1><p class="soft">It is kept as a session of this home, like all others.</p></div>}</div></div>
+    <div class="transcript"><div class="column"><div class="scroll"><div class="rows">{turns.turn.said || turns.turn.on ? <><h1 class="hide">New chat</h1><h2 class="hide">Messages</h2><Arriving turn={turns.turn} /></> : <div class="hello"><h1>New chat</h1><p class="soft">It is kept as a session of this home, like all others.</p></div>}</div></div>
       <Composer turns={turns} /></div></div>
   </section>
 }

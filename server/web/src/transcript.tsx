@@ -136,7 +136,7 @@ export function Transcript({ id, entry, leaf, query, turns, foot }: Props) {
     <Failed error={rows.error} />
     <div class="reading">
       {outline && win && <Outline id={id} leaf={rows.leaf()} total={win.total} cur={cur} onGo={(i) => { if (matchMedia("(max-width: 56rem)").matches) setOutline(false); void goTo(i) }} onClose={() => setOutline(false)} />}
-      <div class="column"><div class="scroll" ref={box} onScroll={look} tabIndex={0} role="region" aria-label="Messages">
+      <div class="column"><h2 class="hide">Messages</h2><div class="scroll" ref={box} onScroll={look} tabIndex={0} role="region" aria-label="Messages">
         <div style={{ height: `${(win?.from ?? 0) * est}px` }} />
         <div class="rows" ref={inner} role="feed" aria-label="Entries" aria-busy={!win}>{!win && !rows.error && <Waiting />}{drawn(shown, runs, folds, one, cur, setCur)}</div>
         <div style={{ height: `${win ? (win.total - endOf(win)) * est : 0}px` }} />
