@@ -27,7 +27,8 @@ func Thousands(n int) string {
 	return sign + digits
 }
 
-// Count is a number in a narrow column: 950, 1.2k, 3.4M, and "-" for none.
+// Count is a number in a narrow column: 950, 1.2k, 3.4M, 1.0B, and "-" for none. What is counted has
+// the units in which people count: a thousand million is a B, and not a G.
 func Count(n int64) string {
 	switch {
 	case n == 0:
@@ -35,7 +36,7 @@ func Count(n int64) string {
 	case n < 1000:
 		return strconv.FormatInt(n, 10)
 	}
-	digits, unit := scaled(n)
+	digits, unit := scaled(n, "kMBT")
 	return digits + unit
 }
 
@@ -44,14 +45,13 @@ func Bytes(n int64) string {
 	if n < 1000 {
 		return strconv.FormatInt(n, 10) + " B"
 	}
-	digits, unit := scaled(n)
+	digits, unit := scaled(n, "kMGTP")
 	return digits + " " + unit + "B"
 }
 
-// scaled rounds a number of at least 1,000 to three digits at most, and returns its
-// unit.
-func scaled(n int64) (digits, unit string) {
-	const units = "kMGTP"
+// scaled rounds a number of at least 1,000 to three digits at most, and returns which of some units,
+// each of a thousand of the one before, it is in.
+func scaled(n int64, units string) (digits, unit string) {
 	v, i := float64(n)/1000, 0
 	for v >= 999.5 && i < len(units)-1 {
 		v /= 1000
