@@ -91,18 +91,26 @@ func (a *app) commandsOfUI() (list []tui.Command) {
 }
 
 // runOnPage runs a command line in the same process, and prints for a reader who has a page of
-// some width before him. What it asks for is not answered.
+// some width before him. What it asks for is not answered. The home and the colours are no flags of
+// the command line: what it says to type next repeats those that were given.
 func (a *app) runOnPage(ctx context.Context, args []string, out io.Writer, width int) error {
-	other := &app{talk: newTalk(out, out, a.getenv), stdin: strings.NewReader(""), getenv: a.getenv}
-	other.page = width
-	if a.color {
-		args = append([]string{"--color", "always"}, args...)
-	}
 	where, err := a.settings.Absolute("")
 	if err != nil {
 		return err
 	}
-	args = append([]string{"--dir", where}, args...)
+	getenv := func(name string) string {
+		switch {
+		case name == "COPPICE_HOME":
+			return where
+		case name == "NO_COLOR" && a.color:
+			return ""
+		case name == "NO_COLOR":
+			return "1"
+		}
+		return a.getenv(name)
+	}
+	other := &app{talk: newTalk(out, out, getenv), stdin: strings.NewReader(""), getenv: getenv}
+	other.page = width
 	if code := other.run(ctx, args); code != 0 && ctx.Err() == nil {
 		return errors.New("failed")
 	}
