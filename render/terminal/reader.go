@@ -45,12 +45,13 @@ const (
 	foldedRows = 6        // of a tool's output
 	foldedDiff = 16       // of a diff: it says more than output does
 	enough     = 64 << 10 // to be written before an entry is drawn: one may be as large as memory
-	// maxReading is a width beyond which text is hard to follow.
-	maxReading = 110
 )
 
+// Measure is how wide a conversation is drawn at most: longer lines are hard to follow.
+const Measure = 110
+
 func newReader(w io.Writer, s Style, o ShowOptions) *reader {
-	s.Width = min(s.Width, maxReading)
+	s.Width = min(s.Width, Measure)
 	return &reader{Style: s, w: w, o: o, tools: make(map[string]string), started: make(map[string]bool), subagent: render.Conversation{}.Subagent}
 }
 

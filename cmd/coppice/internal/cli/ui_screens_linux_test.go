@@ -35,7 +35,7 @@ var screens = []struct {
 	{"compare", []string{"/", "nightly", "Tab", "t", "Space", "Up", "Up", "Up", "Up", "="}, "they share"},
 	{"context", []string{"/", "unterminated", "Tab", "x"}, "replaced by the summary"},
 	{"stats", []string{"$", "Right", "Right", "Right"}, "By model"},
-	{"command", []string{":", "ls", "Enter"}, "TITLE"},
+	{"command", []string{":", "ls -n 3", "Enter"}, "more: coppice ls --limit 3 --page 2"},
 	{"help", []string{"?"}, "all keys"},
 }
 

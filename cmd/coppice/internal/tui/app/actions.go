@@ -31,7 +31,7 @@ func (a *App) actions(ids []string) []key {
 	default:
 		one = fmt.Sprintf("it takes one session, and %d are marked", len(ids))
 	}
-	return []key{
+	return acting.in([]key{
 		{keys: []string{"c"}, help: "chat", why: one, do: func() tea.Cmd { return a.talk(a.Program("chat", ids[0])) }},
 		{keys: []string{"r"}, help: "resume", why: one, do: func() tea.Cmd { return a.resume(ids[0]) }},
 		{keys: []string{"f"}, help: "fork", why: one, do: func() tea.Cmd { return a.fork(ids[0]) }},
@@ -44,7 +44,7 @@ func (a *App) actions(ids []string) []key {
 		{keys: []string{"v"}, help: "rate", why: any, do: func() tea.Cmd { return a.rate(ids) }},
 		{keys: []string{"X"}, help: "redact", why: any, do: func() tea.Cmd { return a.open(newRedact(a, ids)) }},
 		{keys: []string{"delete", "#"}, help: "trash", why: any, do: func() tea.Cmd { return a.trash(ids) }},
-	}
+	}...)
 }
 
 // sessionsCalled names some sessions for a notice.
@@ -62,52 +62,66 @@ func calledInQuotes(title string) string {
 	return "“" + title + "”"
 }
 
-// each does something to sessions one after the other, and collects what takes it back. If one
-// fails, what was done before can still be taken back.
-func (a *App) each(ids []string, what string, f doing) tea.Cmd {
-	return a.eachNamed(ids, func() string { return what }, f)
+// change is something that is done to sessions one after the other.
+type change struct {
+	what func() string // in words, once it is done
+	of   string        // what of a session it changes; "" is all of it
+	now  string        // what holds when it is undone, if it is one session
+	do   doing
 }
 
 // doing does something to a session, and returns what takes it back; nil if nothing was done.
 type doing func(ctx context.Context, info *home.SessionInfo) (undo func(context.Context) error, err error)
 
-// eachNamed is each with words that are known when it is done.
-func (a *App) eachNamed(ids []string, what func() string, f doing) tea.Cmd {
+// each does something to sessions, and collects what takes it back. If one fails, what was done
+// before can still be taken back.
+func (a *App) each(ids []string, c change) tea.Cmd {
 	return a.act(func(ctx context.Context) (done, error) {
 		var infos []*home.SessionInfo
 		var undos []func(context.Context) error
+		d := done{why: "nothing was changed"}
 		for _, id := range ids {
 			info, err := a.Home.Sessions.Get(ctx, home.SessionRequest{Session: id})
 			if err == nil {
-				var undo func(context.Context) error
-				if undo, err = f(ctx, info); undo != nil {
-					undos = append(undos, undo)
+				var back func(context.Context) error
+				if back, err = c.do(ctx, info); back != nil {
+					undos = append(undos, back)
+					d.changed = append(d.changed, part{info.ID, c.of})
 				}
 			}
 			if err != nil && len(infos) == 0 {
 				return done{}, err
 			}
 			if err != nil {
-				return done{what: fmt.Sprintf("%s %s, and then: %s", what(), sessionsCalled(infos), err), undo: inReverse(undos)}, nil
+				d.what, d.undo = fmt.Sprintf("%s %s, and then: %s", c.what(), sessionsCalled(infos), err), inReverse(undos, "")
+				return d, nil
 			}
 			infos = append(infos, info)
 		}
-		return done{what: what() + " " + sessionsCalled(infos), undo: inReverse(undos)}, nil
+		now := ""
+		if len(infos) == 1 {
+			now = c.now
+		}
+		d.what, d.undo = c.what()+" "+sessionsCalled(infos), inReverse(undos, now)
+		return d, nil
 	})
 }
 
+// always are words that do not depend on what was done.
+func always(words string) func() string { return func() string { return words } }
+
 // inReverse takes back several things, the last first.
-func inReverse(undos []func(context.Context) error) func(context.Context) error {
+func inReverse(undos []func(context.Context) error, now string) *undo {
 	if len(undos) == 0 {
 		return nil
 	}
-	return func(ctx context.Context) error {
+	return &undo{now: now, do: func(ctx context.Context) error {
 		var errs []error
 		for _, undo := range slices.Backward(undos) {
 			errs = append(errs, undo(ctx))
 		}
 		return errors.Join(errs...)
-	}
+	}}
 }
 
 // resume continues a conversation in its agent, and comes back afterwards.
@@ -127,16 +141,25 @@ func (a *App) resume(id string) tea.Cmd {
 }
 
 func (a *App) fork(id string) tea.Cmd {
-	return a.each([]string{id}, "forked", func(ctx context.Context, _ *home.SessionInfo) (func(context.Context) error, error) {
+	return a.act(func(ctx context.Context) (done, error) {
+		info, err := a.Home.Sessions.Get(ctx, home.SessionRequest{Session: id})
+		if err != nil {
+			return done{}, err
+		}
 		made, err := a.Home.Sessions.Fork(ctx, home.ForkRequest{Session: id})
 		if err != nil {
-			return nil, err
+			return done{}, err
 		}
-		return func(ctx context.Context) error {
-			_, err := a.Home.Sessions.Remove(ctx, home.RemoveRequest{Session: made.Session, Link: true})
-			return err
-		}, nil
+		return done{what: "forked " + calledInQuotes(info.Title), changed: []part{{made.Session, ""}}, undo: a.removeFork(made.Session)}, nil
 	})
+}
+
+// removeFork takes back a fork.
+func (a *App) removeFork(session string) *undo {
+	return &undo{now: "the copy is in the trash", do: func(ctx context.Context) error {
+		_, err := a.Home.Sessions.Remove(ctx, home.RemoveRequest{Session: session, Link: true})
+		return err
+	}}
 }
 
 // exportFormats are the formats that the UI offers; :export has the others.
@@ -179,7 +202,7 @@ func (a *App) exportTo(ids []string, r home.ExportRequest) tea.Cmd {
 			if err != nil {
 				return err
 			}
-			return notice("wrote " + r.Path)
+			return wrote(r.Path)
 		}
 		if !strings.HasSuffix(r.Path, "/") {
 			r.Path += "/"
@@ -197,8 +220,13 @@ func (a *App) exportTo(ids []string, r home.ExportRequest) tea.Cmd {
 		case result.Failed > 0:
 			return fmt.Errorf("%d sessions were not written: %s", result.Failed, failed)
 		}
-		return notice(fmt.Sprintf("wrote %d sessions to %s", result.Exported, r.Path))
+		return wrote(fmt.Sprintf("%d sessions to %s", result.Exported, r.Path))
 	}
+}
+
+// wrote is the message that files were written.
+func wrote(what string) done {
+	return done{what: "wrote " + what, why: "what was written stays; it is yours to delete"}
 }
 
 // askReplace asks whether to replace a file, which cannot be undone.
@@ -306,19 +334,26 @@ func (a *App) fill(p *prompt, id string, given func(info *home.SessionInfo) stri
 }
 
 func (a *App) renameTo(id, name string) tea.Cmd {
-	return a.each([]string{id}, "renamed", func(ctx context.Context, info *home.SessionInfo) (func(context.Context) error, error) {
+	return a.act(func(ctx context.Context) (done, error) {
+		info, err := a.Home.Sessions.Get(ctx, home.SessionRequest{Session: id})
+		if err != nil {
+			return done{}, err
+		}
 		was := ""
 		if info.Named {
 			was = info.Title
 		}
-		_, err := a.Home.Sessions.Rename(ctx, home.RenameRequest{Session: id, Name: name})
-		if err != nil {
-			return nil, err
+		if _, err := a.Home.Sessions.Rename(ctx, home.RenameRequest{Session: id, Name: name}); err != nil {
+			return done{}, err
 		}
-		return func(ctx context.Context) error {
+		back := func(ctx context.Context) error {
 			_, err := a.Home.Sessions.Rename(ctx, home.RenameRequest{Session: id, Name: was})
 			return err
-		}, nil
+		}
+		called := calledInQuotes(info.Title)
+		return done{what: "renamed " + called + " to " + calledInQuotes(name), changed: []part{{info.ID, "name"}}, undo: &undo{
+			do: back, named: "the name " + calledInQuotes(name), now: "it is called " + called + " again",
+		}}, nil
 	})
 }
 
@@ -370,12 +405,12 @@ func (a *App) tagAs(ids, had []string, text string) tea.Cmd {
 	if len(r.Add)+len(r.Remove) == 0 {
 		return nil
 	}
-	return a.each(ids, "tagged", func(ctx context.Context, info *home.SessionInfo) (func(context.Context) error, error) {
+	return a.each(ids, change{always("tagged"), "tags", "it has the tags that it had", func(ctx context.Context, info *home.SessionInfo) (func(context.Context) error, error) {
 		r := r
 		r.Session = info.ID
 		_, err := a.Home.Sessions.Tag(ctx, r)
 		return a.tagsBack(info), err
-	})
+	}})
 }
 
 // without returns those of some tags that are not among others.
@@ -404,7 +439,7 @@ func (a *App) pin(ids []string) tea.Cmd {
 		}
 		return "pinned"
 	}
-	return a.eachNamed(ids, what, func(ctx context.Context, info *home.SessionInfo) (func(context.Context) error, error) {
+	return a.each(ids, change{what, "pin", "", func(ctx context.Context, info *home.SessionInfo) (func(context.Context) error, error) {
 		if first == nil {
 			first = info
 		}
@@ -416,19 +451,19 @@ func (a *App) pin(ids []string) tea.Cmd {
 			_, err := a.Home.Sessions.Pin(ctx, home.PinRequest{Session: info.ID, Pinned: first.Pinned})
 			return err
 		}, nil
-	})
+	}})
 }
 
 func (a *App) rate(ids []string) tea.Cmd {
 	as := func(rating, what string) func() tea.Cmd {
 		return func() tea.Cmd {
-			return a.each(ids, what, func(ctx context.Context, info *home.SessionInfo) (func(context.Context) error, error) {
+			return a.each(ids, change{always(what), "tags", "it is rated as before", func(ctx context.Context, info *home.SessionInfo) (func(context.Context) error, error) {
 				result, err := a.Home.Sessions.Rate(ctx, home.RateRequest{Session: info.ID, Rating: rating})
 				if err != nil || result.Entry == "" {
 					return nil, err
 				}
 				return a.tagsBack(info), nil // a rating is a tag
-			})
+			}})
 		}
 	}
 	a.choose("rate", answer{"g", home.Good, as(home.Good, "rated good:")}, answer{"b", home.Bad, as(home.Bad, "rated bad:")},
@@ -437,7 +472,7 @@ func (a *App) rate(ids []string) tea.Cmd {
 }
 
 func (a *App) trash(ids []string) tea.Cmd {
-	return a.each(ids, "moved to the trash:", func(ctx context.Context, info *home.SessionInfo) (func(context.Context) error, error) {
+	return a.each(ids, change{always("moved to the trash:"), "", "it is in the list again", func(ctx context.Context, info *home.SessionInfo) (func(context.Context) error, error) {
 		gone, err := a.Home.Sessions.Remove(ctx, home.RemoveRequest{Session: info.ID})
 		if pinned, ok := errors.AsType[*upkeep.PinnedError](err); ok && pinned.Err == nil {
 			return nil, fmt.Errorf("%s is pinned; s unpins it", calledInQuotes(info.Title))
@@ -449,5 +484,5 @@ func (a *App) trash(ids []string) tea.Cmd {
 			_, err := a.Home.Upkeep.Restore(ctx, home.RestoreRequest{Session: gone.Removals[0]})
 			return err
 		}, nil
-	})
+	}})
 }

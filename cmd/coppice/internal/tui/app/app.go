@@ -95,10 +95,10 @@ type App struct {
 	ctx           context.Context
 	width, height int
 	rooms         []room
-	prompt        *prompt // the question in the last row, if one is asked
-	notice        string  // what happened, until the next key
-	failed        bool    // the notice is about an error
-	undos         []undo
+	prompt        *prompt       // the question in the last row, if one is asked
+	notice        string        // what happened, until the next key
+	failed        bool          // the notice is about an error
+	steps         []*step       // what was done, the latest last
 	acting        chan struct{} // closed when the last action has ended
 	commands      history       // that were typed after a colon
 	searches      history
@@ -117,14 +117,14 @@ func New(ctx context.Context, o Options) *App {
 }
 
 func (a *App) close() {
-	for _, r := range a.rooms {
+	for _, r := range a.all() {
 		r.core().cancel()
 	}
 }
 
 // style is how to draw for a width.
 func (a *App) style(width int) style {
-	return style{terminal.Style{Color: a.Color, Width: width, Now: a.Now()}}
+	return style{Style: terminal.Style{Color: a.Color, Width: width, Now: a.Now()}}
 }
 
 func (a *App) room() room { return a.rooms[len(a.rooms)-1] }
@@ -160,14 +160,9 @@ func (a *App) readTitle(id string) tea.Cmd {
 	}
 }
 
-// back goes to the room before. It stays in the first one.
-func (a *App) back() tea.Cmd {
-	if len(a.rooms) == 1 {
-		return nil
-	}
-	a.room().core().cancel()
-	a.rooms = a.rooms[:len(a.rooms)-1]
-	return a.room().enter()
+// again lets the room read again what it shows.
+func (a *App) again() tea.Cmd {
+	return tea.Batch(a.room().enter(), a.readTitle(topicOf(a.room())))
 }
 
 // topics returns the sessions that the rooms behind the first one are about.
@@ -221,9 +216,15 @@ func (a *App) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
 		a.width, a.height = msg.Width, msg.Height
-		return a, a.room().update(msg)
+		cmds := []tea.Cmd{a.room().update(msg)}
+		if p := a.panes(); p.inRight {
+			cmds = append(cmds, p.left.update(msg))
+		} else if p.right != nil {
+			cmds = append(cmds, p.right.update(msg))
+		}
+		return a, tea.Batch(cmds...)
 	case roomMsg:
-		for _, r := range a.rooms {
+		for _, r := range a.all() {
 			if r.core() == msg.to {
 				if err, ok := msg.Msg.(error); ok {
 					return a, a.failIn(r, err)
@@ -257,11 +258,13 @@ func (a *App) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		a.leave(msg.gone)
 		return a.Update(msg.done)
 	case done:
-		a.say(msg.what)
-		if msg.undo != nil {
-			a.undos = append(a.undos, undo{msg.what, msg.undo})
+		if !msg.silent {
+			a.say(msg.what)
 		}
-		return a, tea.Batch(a.room().enter(), a.readTitle(topicOf(a.room())))
+		a.record(msg)
+		return a, a.again()
+	case undone:
+		return a, a.sayUndone(msg)
 	case titled:
 		a.titles[msg.session] = msg.title
 		return a, nil
@@ -321,57 +324,31 @@ func (a *App) use(k key) tea.Cmd {
 
 // keys returns what can be done now: what the room offers, and what all rooms have.
 func (a *App) keys() []key {
-	keys := slices.Clip(a.room().keys())
-	undoes := key{keys: []string{"u"}, help: "undo", do: a.undo}
-	if len(a.undos) == 0 {
-		undoes.why = "nothing was done here that can be undone"
+	var keys []key
+	if r, ok := a.room().(seeker); ok {
+		first, begin := a.findKeys(r)
+		isTaken := func(k key) bool {
+			return slices.ContainsFunc(first, func(f key) bool { return f.keys[0] == k.keys[0] })
+		}
+		keys = append(append(first, slices.DeleteFunc(slices.Clone(r.keys()), isTaken)...), begin)
 	} else {
-		undoes.help = "undo: " + a.undos[len(a.undos)-1].what
+		keys = slices.Clip(a.room().keys())
 	}
+	keys = append(append(keys, a.paneKeys()...), a.stepKeys()...)
 	leave := key{keys: []string{"esc", "backspace"}, help: "back", do: a.back}
 	if len(a.rooms) == 1 {
 		leave = key{keys: []string{"q"}, help: "quit", do: func() tea.Cmd { return tea.Quit }}
 	}
-	return append(keys,
-		key{keys: []string{"?"}, help: "all keys", do: func() tea.Cmd { return a.open(newHelp(a, a.room())) }},
+	return append(keys, windows.in(
 		key{keys: []string{":"}, help: "command", do: a.askCommand},
-		undoes, leave)
-}
-
-// mouse passes the wheel and clicks to the room, and lets the keys of the bar be clicked.
-func (a *App) mouse(msg tea.MouseMsg) tea.Cmd {
-	m := msg.Mouse()
-	if _, ok := msg.(tea.MouseClickMsg); ok && m.Y == a.height-1 && a.prompt == nil {
-		a.notice = ""
-		for _, k := range a.bar() {
-			if m.X >= k.from && m.X < k.to {
-				return a.use(k.key)
-			}
-		}
-		return nil
-	}
-	pointed, ok := a.room().(pointed)
-	if !ok || a.prompt != nil {
-		return nil
-	}
-	switch msg.(type) {
-	case tea.MouseWheelMsg:
-		step := 3
-		if m.Button == tea.MouseWheelUp {
-			step = -step
-		}
-		return pointed.wheel(m.X, m.Y-1, step)
-	case tea.MouseClickMsg:
-		a.notice = ""
-		return pointed.click(m.X, m.Y-1)
-	}
-	return nil
+		key{keys: []string{"?"}, help: "all keys", do: func() tea.Cmd { return a.open(newHelp(a, a.room())) }},
+		leave)...)
 }
 
 // View implements tea.Model.
 func (a *App) View() tea.View {
 	body := max(a.height-2, 1)
-	rows, cursor := a.room().view(a.width, body)
+	rows, cursor := a.drawPanes(body)
 	var b bytes.Buffer
 	w := plain.NewWriter(&b)
 	write := func(row string) {
@@ -414,12 +391,12 @@ func noticeColour(failed bool) terminal.Colour {
 	return terminal.Green
 }
 
-// head is the first row: where one is.
-func (a *App) head() string {
-	s := a.style(a.width)
+// way is the way through some rooms to the last of them.
+func (a *App) way(rooms []room, width int, last terminal.Colour) string {
+	s := a.style(width)
 	var names []string
 	about := ""
-	for _, r := range a.rooms {
+	for _, r := range rooms {
 		id := topicOf(r)
 		if _, saysSo := r.(*transcript); id != "" && id != about && !saysSo {
 			names = append(names, plain.Line(cmp.Or(a.titles[id], render.ShortID(id))))
@@ -427,9 +404,9 @@ func (a *App) head() string {
 		about = id
 		names = append(names, plain.Line(r.title()))
 	}
-	last := names[len(names)-1]
-	where := wayTo(names[:len(names)-1], a.width-min(ansi.StringWidth(last), a.width/2))
-	return s.Paint(terminal.Dim, where) + s.Paint(terminal.Bold, last)
+	end := names[len(names)-1]
+	where := wayTo(names[:len(names)-1], width-min(ansi.StringWidth(end), width/2))
+	return s.Paint(terminal.Dim, where) + s.Paint(last, end)
 }
 
 // wayTo is the way through rooms with these names. Long names are shortened until it fits.

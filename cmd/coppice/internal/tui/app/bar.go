@@ -48,7 +48,7 @@ func (a *App) bar() []barKey {
 	}
 	var always []key
 	for _, k := range all {
-		if k.keys[0] == "?" || k.help == "back" || k.help == "quit" {
+		if isAlways(k) {
 			always = append(always, k)
 		}
 	}
@@ -66,7 +66,7 @@ func (a *App) bar() []barKey {
 	}
 	for _, k := range all {
 		isUndo := strings.HasPrefix(k.help, "undo")
-		if k.help == "" || k.rare || k.keys[0] == "?" || k.keys[0] == ":" || k.help == "back" || k.help == "quit" || isUndo && k.why != "" {
+		if k.help == "" || k.rare || k.keys[0] == ":" || isAlways(k) || isUndo && k.why != "" {
 			continue
 		}
 		if width := ansi.StringWidth(k.help) + ansi.StringWidth(keyName(k.keys[0])) + 3; width > room {
@@ -80,6 +80,12 @@ func (a *App) bar() []barKey {
 		add(k)
 	}
 	return shown
+}
+
+// isAlways reports whether the bar has a key in every room: there is nothing to remember about how
+// to find, to get help and to go back.
+func isAlways(k key) bool {
+	return k.keys[0] == "?" || k.keys[0] == "/" || k.help == "back" || k.help == "quit"
 }
 
 // typable leaves out the keys that are text while a text is typed.
@@ -108,66 +114,17 @@ func (a *App) barRow() string {
 	return b.String()
 }
 
-// help lists the keys of a room.
-type help struct {
-	listing
-	of  room
-	all []key
-	at  int // the width that it was drawn for
-}
-
-func newHelp(a *App, of room) *help {
-	h := &help{listing: listing{base: newBase(a)}, of: of, all: a.keys()}
-	h.list = list.New(func(i int) []string { return []string{h.row(i)} })
-	h.list.SetCount(len(h.all))
-	return h
-}
-
-func (h *help) row(i int) string {
-	k, s := h.all[i], h.style(h.at)
-	var names []string
-	for _, name := range k.keys {
-		names = append(names, keyName(name))
-	}
-	row := terminal.Pad("  "+strings.Join(names, ", "), 20) + k.help
-	if k.why != "" {
-		row = s.Paint(terminal.Dim, row+" – "+k.why)
-	}
-	return s.selected(row, i == h.list.Cursor())
-}
-
-func (h *help) title() string { return "keys: " + h.of.title() }
-
-func (h *help) enter() tea.Cmd { return nil }
-
-func (h *help) update(tea.Msg) tea.Cmd { return nil }
-
-func (h *help) keys() []key {
-	return append(listKeys(h.list), key{keys: []string{"enter"}, help: "use it", do: func() tea.Cmd {
-		k := h.all[h.list.Cursor()]
-		h.back()
-		return h.use(k)
-	}})
-}
-
-func (h *help) view(width, height int) ([]string, tea.Position) {
-	h.at = width
-	h.list.SetHeight(height)
-	rows, y := h.list.View()
-	return rows, tea.Position{Y: y}
-}
-
 // listKeys are the keys that move in a list. The bar does not show them.
 func listKeys(l *list.List) []key {
 	move := func(f func()) func() tea.Cmd {
 		return func() tea.Cmd { f(); return nil }
 	}
-	return []key{
+	return moving.in([]key{
 		{keys: []string{"up", "k"}, help: "up", rare: true, do: move(func() { l.Move(-1) })},
 		{keys: []string{"down", "j"}, help: "down", rare: true, do: move(func() { l.Move(1) })},
 		{keys: []string{"pgup", "ctrl+b"}, help: "a page up", rare: true, do: move(func() { l.Page(-1) })},
 		{keys: []string{"pgdown", "ctrl+f"}, help: "a page down", rare: true, do: move(func() { l.Page(1) })},
 		{keys: []string{"home", "g"}, help: "first", rare: true, do: move(l.First)},
 		{keys: []string{"end", "G"}, help: "last", rare: true, do: move(l.Last)},
-	}
+	}...)
 }

@@ -11,7 +11,8 @@ import (
 	"github.com/coppice-dev/coppice/home"
 )
 
-// cardPane is the card of the selected session, beside the list.
+// cardPane is the card of the selected session. It is beside the list where there is no room for the
+// conversation.
 type cardPane struct {
 	asked only
 	of    cardOf
@@ -31,10 +32,6 @@ type cardFound struct {
 	card *home.Card
 }
 
-// cardAfter is how long a session must be selected before its card is read, so that scrolling
-// through many reads none of them.
-const cardAfter = 60 * time.Millisecond
-
 func (p *cardPane) forget() { p.of = cardOf{} }
 
 func (p *cardPane) put(found cardFound) {
@@ -50,7 +47,7 @@ func (p *cardPane) follow(s *sessions) tea.Cmd {
 	if row := s.selected(); row != nil {
 		now = cardOf{row.ID, row.Updated, row.Size}
 	}
-	if s.App.width < besideWidth || now == p.of {
+	if !s.hasCard() || now == p.of {
 		return nil
 	}
 	if p.of = now; now.id == "" {
@@ -59,11 +56,7 @@ func (p *cardPane) follow(s *sessions) tea.Cmd {
 	}
 	id := now.id
 	return s.callOnly(&p.asked, func(ctx context.Context) tea.Msg {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-time.After(cardAfter):
-		}
+		wait(ctx, selectedFor, nil)
 		found, err := s.Home.Sessions.Card(ctx, home.SessionRequest{Session: id})
 		if err != nil {
 			return nil // the session is gone, or opening it says what is wrong
@@ -118,9 +111,9 @@ func (r *cardRoom) update(msg tea.Msg) tea.Cmd {
 func (r *cardRoom) keys() []key {
 	keys := append(listKeys(r.list),
 		key{keys: []string{"enter"}, help: "open", do: func() tea.Cmd { return r.open(newTranscript(r.App, r.id, "")) }},
-		key{keys: []string{"t"}, help: "tree", do: func() tea.Cmd { return r.open(newTree(r.App, r.id, "")) }},
-		key{keys: []string{"x"}, help: "context", do: func() tea.Cmd { return r.open(newContext(r.App, r.id, "")) }},
-		key{keys: []string{"tab"}, help: "to the list", do: r.back},
+		key{keys: []string{"t"}, help: "tree", group: windows, do: func() tea.Cmd { return r.open(newTree(r.App, r.id, "")) }},
+		key{keys: []string{"x"}, help: "context", group: windows, do: func() tea.Cmd { return r.open(newContext(r.App, r.id, "")) }},
+		key{keys: []string{"tab", "i"}, help: "to the list", group: windows, do: r.back},
 	)
 	return append(keys, r.actions([]string{r.id})...)
 }

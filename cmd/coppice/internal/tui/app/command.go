@@ -135,6 +135,7 @@ func (o *output) update(msg tea.Msg) tea.Cmd {
 		o.rows = strings.Split(strings.ReplaceAll(text, "\t", "    "), "\n")
 		o.list.SetCount(len(o.rows))
 		o.fail(p.err)
+		o.record(done{what: "ran :" + o.line, why: "what a command did is not undone here"})
 	}
 	return nil
 }

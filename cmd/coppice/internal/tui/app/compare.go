@@ -17,12 +17,11 @@ import (
 // compare shows two branches side by side: what they add up to, and what was done on them, step by
 // step.
 type compare struct {
-	base
+	listing
 	id    string
 	ends  [2]string // the entries whose paths are compared
 	found *home.CompareResult
 	rows  []comparedRow
-	list  *list.List
 	cols  int
 	right bool // the selected side
 }
@@ -36,7 +35,7 @@ type comparedRow struct {
 }
 
 func newCompare(app *App, session, a, b string) *compare {
-	r := &compare{base: newBase(app), id: session, ends: [2]string{a, b}}
+	r := &compare{listing: listing{base: newBase(app), head: 2}, id: session, ends: [2]string{a, b}}
 	r.list = list.New(r.item)
 	return r
 }
@@ -206,11 +205,11 @@ func (r *compare) view(width, height int) ([]string, tea.Position) {
 	}
 	r.list.SetHeight(max(height-2, 1))
 	rows, y := r.list.View()
-	return append([]string{r.head(s), ""}, rows...), tea.Position{Y: y + 2}
+	return append([]string{r.heading(s), ""}, rows...), tea.Position{Y: y + 2}
 }
 
-// head says what is compared, and where they part.
-func (r *compare) head(s style) string {
+// heading says what is compared, and where they part.
+func (r *compare) heading(s style) string {
 	part := "they share nothing"
 	if r.found.Ancestor != "" {
 		part = "they share " + render.Counted(r.found.Shared, "entry", "entries") + " up to " + render.OneLine(render.ShortID(r.found.Ancestor), 0)
@@ -227,16 +226,16 @@ func (r *compare) keys() []key {
 	if r.entry() == "" {
 		open.why = "this is a sum, not an entry"
 	}
-	part := key{keys: []string{"p"}, help: "where they part", do: func() tea.Cmd { return r.App.open(newTranscript(r.App, r.id, r.found.Ancestor)) }}
+	part := key{keys: []string{"p"}, help: "where they part", group: windows, do: func() tea.Cmd { return r.App.open(newTranscript(r.App, r.id, r.found.Ancestor)) }}
 	if r.found == nil || r.found.Ancestor == "" {
 		part.why = "they share nothing"
 	}
 	keys := append(listKeys(r.list), open,
-		key{keys: []string{"tab"}, help: "other side", do: func() tea.Cmd { return side(!r.right)() }},
-		key{keys: []string{"left"}, help: "left side", rare: true, do: side(false)},
-		key{keys: []string{"right"}, help: "right side", rare: true, do: side(true)},
-		key{keys: []string{"n"}, help: "next difference", do: func() tea.Cmd { r.nextDifference(1); return nil }},
-		key{keys: []string{"N"}, help: "previous difference", rare: true, do: func() tea.Cmd { r.nextDifference(-1); return nil }},
+		key{keys: []string{"tab"}, help: "other side", group: moving, do: func() tea.Cmd { return side(!r.right)() }},
+		key{keys: []string{"left"}, help: "left side", group: moving, rare: true, do: side(false)},
+		key{keys: []string{"right"}, help: "right side", group: moving, rare: true, do: side(true)},
+		key{keys: []string{"n"}, help: "next difference", group: moving, do: func() tea.Cmd { r.nextDifference(1); return nil }},
+		key{keys: []string{"N"}, help: "previous difference", group: moving, rare: true, do: func() tea.Cmd { r.nextDifference(-1); return nil }},
 		part,
 	)
 	return append(keys, r.actions([]string{r.id})...)
@@ -266,13 +265,8 @@ func (r *compare) nextDifference(step int) {
 	}
 }
 
-func (r *compare) wheel(_, _, rows int) tea.Cmd {
-	r.list.Scroll(rows)
-	return nil
-}
-
 func (r *compare) click(x, y int) tea.Cmd {
-	i := r.list.At(y - 2)
+	i := r.list.At(y - r.head)
 	if i < 0 {
 		return nil
 	}

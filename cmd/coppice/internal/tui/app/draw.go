@@ -10,7 +10,10 @@ import (
 )
 
 // style is how a room draws.
-type style struct{ terminal.Style }
+type style struct {
+	terminal.Style
+	quiet bool // another room has the keys
+}
 
 // selected marks a row as the selected one, over its whole width. Without colours, a mark at its
 // beginning says so.
@@ -18,27 +21,16 @@ func (s style) selected(row string, is bool) string {
 	switch {
 	case !is:
 		return row
+	case !s.Color && s.quiet:
+		return "-" + strings.TrimPrefix(row, " ")
 	case !s.Color:
 		return ">" + strings.TrimPrefix(row, " ")
 	}
-	return plain.Paint("7", terminal.Pad(ansi.Strip(ansi.Truncate(row, s.Width, "…")), s.Width))
-}
-
-// beside puts two columns of rows side by side, with a line between them.
-func (s style) beside(left []string, width int, right []string, height int) []string {
-	rows := make([]string, height)
-	line := s.Paint(terminal.Dim, "│")
-	for i := range rows {
-		var l, r string
-		if i < len(left) {
-			l = ansi.Truncate(left[i], width, "…")
-		}
-		if i < len(right) {
-			r = right[i]
-		}
-		rows[i] = terminal.Pad(l, width) + line + r
+	look := "7"
+	if s.quiet {
+		look = "2;7"
 	}
-	return rows
+	return plain.Paint(look, terminal.Pad(ansi.Strip(ansi.Truncate(row, s.Width, "…")), s.Width))
 }
 
 // nothing is in the place of a conversation that has no entries, or was not read yet.

@@ -2,23 +2,33 @@ package app
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/coppice-dev/coppice/home"
+	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/render/plain"
 )
 
-// finding is what is looked for in a conversation.
+// seeker is a room in which / finds a text.
+type seeker interface {
+	room
+	finder() *finding
+	// next goes to where the text is next, or asks for one.
+	next(back bool) tea.Cmd
+}
+
+// finding is what is looked for in a room.
 type finding struct {
 	text  string // what / found last; n finds the next one
 	kind  string // what a jump looks for; "" while a text is looked for
 	back  bool
 	busy  bool
 	place only
-	// at is the entry in which the text was found last, and row the row of it.
+	// at is the item of the list in which the text was found last, and row the row of it.
 	at, row int
 }
 
@@ -71,24 +81,37 @@ func (r *transcript) seek(kind string, back bool) tea.Cmd {
 }
 
 // stop ends a search.
-func (r *transcript) stop() tea.Cmd {
-	r.find.place.cancel()
-	r.find.busy = false
-	r.say("stopped looking for " + r.find.what())
+func (b *base) stop() tea.Cmd {
+	b.find.place.stop()
+	b.find.busy = false
+	b.say("stopped looking for " + b.find.what())
 	return nil
+}
+
+// sayNotFound says that the search came to an end.
+func (b *base) sayNotFound() {
+	where := "below"
+	if b.find.back {
+		where = "above"
+	}
+	what := strings.TrimPrefix(strings.TrimPrefix(b.find.what(), "a "), "an ")
+	switch {
+	case b.find.kind != "":
+	case b.find.back:
+		where += "; n looks below"
+	default:
+		where += "; N looks above"
+	}
+	b.say("no " + what + " " + where)
 }
 
 func (r *transcript) found(f found) tea.Cmd {
 	r.find.busy = false
-	where := "below"
-	if r.find.back {
-		where = "above"
-	}
 	switch {
 	case f.err != nil:
 		return r.failIn(r, f.err)
 	case !f.result.Found:
-		r.say("no " + strings.TrimPrefix(strings.TrimPrefix(r.find.what(), "a "), "an ") + " " + where)
+		r.sayNotFound()
 		return nil
 	}
 	r.going = &target{index: f.result.Index, open: r.find.kind == "error" || r.find.kind == "edit"}
@@ -160,52 +183,195 @@ func findRow(rows []string, text string, from int, back bool) int {
 	return -1
 }
 
-// ask asks for a text to find.
-func (r *transcript) askText() tea.Cmd {
-	p := r.ask("find:", "", func(text string) tea.Cmd {
+// askText asks for a text to find in a room.
+func (a *App) askText(r seeker) tea.Cmd {
+	f := r.finder()
+	p := a.ask("find:", "", func(text string) tea.Cmd {
 		if text == "" {
-			text = r.find.text
+			text = f.text
 		}
-		r.find.text, r.find.row = text, -1
+		if f.text, f.row = text, -1; text == "" {
+			return nil
+		}
 		return r.next(false)
 	})
-	before := r.find.text
+	before := f.text
 	p.changed = func(text string) tea.Cmd {
-		r.find.text = text // what is on the screen shows it
+		f.text = text // what is on the screen shows it
 		return nil
 	}
 	p.left = func() tea.Cmd {
-		r.find.text = before
+		f.text = before
 		return nil
 	}
 	return nil
 }
 
+// findKeys returns the keys of the finder: those that come before the keys of a room, while
+// something is looked for, and the one that begins.
+func (a *App) findKeys(r seeker) (first []key, begin key) {
+	f := r.finder()
+	if f.busy {
+		first = append(first, key{keys: []string{"esc"}, help: "stop looking", group: reading, do: r.core().stop})
+	} else if f.text != "" {
+		first = append(first, key{keys: []string{"esc"}, help: "end the search", group: reading, rare: true, do: func() tea.Cmd { f.text = ""; return nil }})
+	}
+	if f.text != "" {
+		first = append(first,
+			key{keys: []string{"n"}, help: "next", group: reading, do: func() tea.Cmd { return r.next(false) }},
+			key{keys: []string{"N"}, help: "previous", group: reading, rare: true, do: func() tea.Cmd { return r.next(true) }})
+	}
+	return first, key{keys: []string{"/"}, help: "find", group: reading, do: func() tea.Cmd { return a.askText(r) }}
+}
+
+// start is the row of the selected item at which to go on looking.
+func (f *finding) start(cursor int) int {
+	switch {
+	case f.at == cursor && f.back:
+		return f.row - 1
+	case f.at == cursor:
+		return f.row + 1
+	case f.back:
+		return -1
+	}
+	return 0
+}
+
+// next goes to the next item of a list that shows the text.
+func (l *listing) next(back bool) tea.Cmd {
+	f := l.find
+	f.kind, f.back = "", back
+	step, from := 1, f.start(l.list.Cursor())
+	if back {
+		step = -1
+	}
+	for i := l.list.Cursor(); i >= 0 && i < l.list.Count(); i += step {
+		rows := l.list.Rows(i)
+		if back && i != l.list.Cursor() {
+			from = len(rows) - 1
+		}
+		if line := findRow(rows, f.text, from, back); line >= 0 {
+			l.list.SelectRow(i, line)
+			f.at, f.row = i, line
+			return nil
+		}
+		from = 0
+	}
+	l.sayNotFound()
+	return nil
+}
+
 // next goes to where the text is found next: in the selected entry, or in another one.
 func (r *transcript) next(back bool) tea.Cmd {
-	if r.find.text == "" {
-		return r.askText()
-	}
-	cursor, from := r.list.Cursor(), r.find.row+1
+	r.going, r.find.back = nil, back
+	cursor := r.list.Cursor()
 	if r.find.at == inOpened {
 		r.find.at = cursor
 		return r.seek("", back)
 	}
-	if back {
-		from = r.find.row - 1
-	}
-	if r.find.at != cursor {
-		from = 0
-		if back {
-			from = -1
-		}
-	}
-	if line := findRow(r.item(cursor), r.find.text, from, back); line >= 0 {
+	if line := findRow(r.item(cursor), r.find.text, r.find.start(cursor), back); line >= 0 {
+		r.find.kind = ""
 		r.list.SelectRow(cursor, line)
 		r.find.row, r.find.at = line, cursor
 		return r.load()
 	}
 	return r.seek("", back)
+}
+
+// foundInTree is a row that was found.
+type foundInTree struct {
+	entry  string // "" if there is none
+	folded bool   // it is only drawn if the whole tree is
+	err    error
+}
+
+// treeRowsAtATime is how many rows of a tree are looked at with one request.
+const treeRowsAtATime = 1000
+
+// next goes to the next row that shows the text, among all that the tree has: those that are folded
+// away, too.
+func (r *tree) next(back bool) tea.Cmd {
+	at, from, cursor := r.entry(), 0, r.list.Cursor()
+	f := r.find
+	switch {
+	case back:
+		from = -treeRowsAtATime
+	case f.at == cursor && f.row >= 0:
+		from = 1
+	}
+	f.kind, f.back, f.busy = "", back, true
+	text, fold := strings.ToLower(f.text), r.fold
+	return r.callOnly(&f.place, func(ctx context.Context) tea.Msg {
+		if at == "" { // the selected row is still being read
+			here, err := r.Home.Entries.Map(ctx, home.MapRequest{Session: r.id, From: cursor, Count: 1, Fold: &fold})
+			if err != nil || len(here.Rows) == 0 {
+				return foundInTree{err: err}
+			}
+			at = here.Rows[0].Entry
+		}
+		entry, err := r.seekRow(ctx, at, from, text, back)
+		if err != nil || entry == "" {
+			return foundInTree{err: err}
+		}
+		shown, err := r.Home.Entries.Map(ctx, home.MapRequest{Session: r.id, At: entry, Count: 1, Fold: &fold})
+		if err != nil {
+			return foundInTree{err: err}
+		}
+		isShown := len(shown.Rows) > 0 && shown.Rows[0].Entry == entry && shown.Rows[0].Folded == 0
+		return foundInTree{entry: entry, folded: !isShown}
+	})
+}
+
+// seekRow looks through a tree from a row on, counted from an entry. It returns the entry of the row
+// that has a text, or "".
+func (r *tree) seekRow(ctx context.Context, at string, from int, text string, back bool) (string, error) {
+	whole := treeWhole
+	q := home.MapRequest{Session: r.id, At: at, From: from, Count: treeRowsAtATime, Fold: &whole}
+	for {
+		part, err := r.Home.Entries.Map(ctx, q)
+		if err != nil {
+			return "", err
+		}
+		rows := part.Rows
+		if back {
+			if i := slices.IndexFunc(rows, func(row home.MapRow) bool { return row.Entry == at }); i >= 0 {
+				rows = rows[:i]
+			}
+			slices.Reverse(rows)
+		}
+		if i := slices.IndexFunc(rows, func(row home.MapRow) bool { return strings.Contains(strings.ToLower(rowText(&row)), text) }); i >= 0 {
+			return rows[i].Entry, nil
+		}
+		next := part.From + len(part.Rows)
+		if back {
+			next = part.From - treeRowsAtATime
+			q.Count = min(treeRowsAtATime, part.From)
+		}
+		if len(part.Rows) == 0 || next >= part.Total || q.Count == 0 {
+			return "", nil
+		}
+		q.At, q.From = "", max(next, 0)
+	}
+}
+
+// rowText is what a row of a tree shows.
+func rowText(row *home.MapRow) string {
+	return render.OneLine(strings.Join(append([]string{row.Kind, row.Gist, row.Label}, row.Subagents...), " "), 0)
+}
+
+// goToFound goes to the row that was found.
+func (r *tree) goToFound(f foundInTree) tea.Cmd {
+	r.find.busy = false
+	switch {
+	case f.err != nil:
+		return r.failIn(r, f.err)
+	case f.entry == "":
+		r.sayNotFound()
+		return nil
+	case f.folded:
+		r.fold = treeWhole
+	}
+	return r.goTo(f.entry)
 }
 
 // mark shows where a row has the text that was looked for.

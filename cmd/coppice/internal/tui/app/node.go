@@ -21,7 +21,7 @@ func (n *node) name() string { return render.OneLine(render.ShortID(n.id), 0) }
 
 // nodeKeys are what can be done with an entry of a session, and with the session; nil is none.
 func (b *base) nodeKeys(session string, n *node) []key {
-	keys := b.entryKeys(session, n)
+	keys := branching.in(b.entryKeys(session, n)...)
 	for _, k := range b.actions([]string{session}) {
 		isTaken := func(had key) bool { return had.keys[0] == k.keys[0] }
 		if !slices.ContainsFunc(keys, isTaken) {
@@ -63,9 +63,13 @@ func (b *base) branch(session string, n *node) func(ctx context.Context) (done, 
 		if err != nil {
 			return done{}, err
 		}
-		return done{what: "the conversation continues from " + n.name(), undo: func(ctx context.Context) error {
-			_, err := b.Home.Entries.Branch(ctx, home.BranchRequest{Session: session, Entry: moved.Left})
-			return err
+		left := (&node{id: moved.Left}).name()
+		return done{what: "moved: the conversation continues from " + n.name(), changed: []part{{session, "end"}}, undo: &undo{
+			named: "the move to " + n.name(), now: "the conversation continues from " + left + " again",
+			do: func(ctx context.Context) error {
+				_, err := b.Home.Entries.Branch(ctx, home.BranchRequest{Session: session, Entry: moved.Left})
+				return err
+			},
 		}}, nil
 	}
 }
@@ -85,7 +89,13 @@ func (b *base) askLabel(session string, n *node) tea.Cmd {
 		if text == "" {
 			what = "removed the label " + n.label
 		}
-		return b.act(func(ctx context.Context) (done, error) { return done{what, label(n.label)}, label(text)(ctx) })
+		back := &undo{do: label(n.label)}
+		if n.label != "" {
+			back.now = "the label is " + n.label + " again"
+		}
+		return b.act(func(ctx context.Context) (done, error) {
+			return done{what: what, changed: []part{{session, "label of " + n.id}}, undo: back}, label(text)(ctx)
+		})
 	})
 	return nil
 }
@@ -99,7 +109,7 @@ func (b *base) chatFrom(session string, n *node) tea.Cmd {
 			return err
 		}
 		return onward(func() tea.Cmd {
-			b.undos = append(b.undos, undo{d.what, d.undo})
+			b.record(d)
 			return b.talk(b.Program("chat", session))
 		})
 	}
@@ -113,10 +123,7 @@ func (b *base) forkThen(session string, n *node, next func(forked string) tea.Cm
 			return err
 		}
 		return onward(func() tea.Cmd {
-			b.undos = append(b.undos, undo{"forked from " + n.name(), func(ctx context.Context) error {
-				_, err := b.Home.Sessions.Remove(ctx, home.RemoveRequest{Session: forked.Session})
-				return err
-			}})
+			b.record(done{what: "forked from " + n.name(), changed: []part{{forked.Session, ""}}, undo: b.removeFork(forked.Session)})
 			return next(forked.Session)
 		})
 	}
@@ -160,9 +167,12 @@ func (b *base) askCompact(session string, n *node) tea.Cmd {
 			if err != nil {
 				return done{}, err
 			}
-			return done{what: "compacted up to " + n.name(), undo: func(ctx context.Context) error {
-				_, err := b.Home.Entries.Revert(ctx, home.RevertRequest{Session: session, Entry: made.Entry})
-				return err
+			return done{what: "compacted up to " + n.name(), changed: []part{{session, "end"}}, undo: &undo{
+				now: "all of it is sent again",
+				do: func(ctx context.Context) error {
+					_, err := b.Home.Entries.Revert(ctx, home.RevertRequest{Session: session, Entry: made.Entry})
+					return err
+				},
 			}}, nil
 		})
 	})

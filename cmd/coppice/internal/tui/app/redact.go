@@ -134,7 +134,7 @@ func (r *redact) askApply() tea.Cmd {
 			if result.Receipt != nil && len(result.Receipt.Left) > 0 {
 				what += fmt.Sprintf("; %d places still have one: :redact says which", len(result.Receipt.Left))
 			}
-			return done{what: what}, nil
+			return done{what: what, why: "secrets are taken out for good"}, nil
 		})
 	})
 	return nil

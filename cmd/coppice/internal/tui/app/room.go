@@ -45,7 +45,38 @@ type key struct {
 	help string   // what it does, in a word or two
 	why  string   // why it cannot be done now; "" if it can
 	rare bool     // only the help lists it, not the bar
-	do   func() tea.Cmd
+	// group is where the help lists it.
+	group group
+	do    func() tea.Cmd
+}
+
+// group is a part of the help.
+type group int
+
+const (
+	here group = iota // what only this room has
+	moving
+	reading
+	acting    // on the session
+	branching // and acting on entries
+	windows
+	later // what cannot be done now
+)
+
+// groupWords are the headings of the help.
+var groupWords = map[group]string{
+	here: "Here", moving: "Moving", reading: "Reading and finding", acting: "The session", branching: "Entries and branches",
+	windows: "Windows", later: "Not now",
+}
+
+// in puts keys into a group, unless they have one.
+func (g group) in(keys ...key) []key {
+	for i := range keys {
+		if keys[i].group == here {
+			keys[i].group = g
+		}
+	}
+	return keys
 }
 
 // base is what all rooms have: the UI, and calls that end when the room is left.
@@ -53,15 +84,18 @@ type base struct {
 	*App
 	ctx    context.Context
 	cancel context.CancelFunc
+	find   *finding
 }
 
 func newBase(a *App) base {
-	b := base{App: a}
+	b := base{App: a, find: &finding{}}
 	b.ctx, b.cancel = context.WithCancel(a.ctx)
 	return b
 }
 
 func (b *base) core() *base { return b }
+
+func (b *base) finder() *finding { return b.find }
 
 // listing is a room that shows a list, which the mouse scrolls and points at.
 type listing struct {
@@ -103,12 +137,17 @@ type only struct {
 // busy reports whether a call is under way.
 func (o *only) busy() bool { return o.calls.Load() > 0 }
 
+// stop cancels what was called in the place.
+func (o *only) stop() {
+	if o.cancel != nil {
+		o.cancel()
+	}
+}
+
 // callOnly is call, and cancels what was called before in the same place: the answer to a question
 // that was changed since is not wanted any more.
 func (b *base) callOnly(place *only, f func(ctx context.Context) tea.Msg) tea.Cmd {
-	if place.cancel != nil {
-		place.cancel()
-	}
+	place.stop()
 	ctx, cancel := context.WithCancel(b.ctx)
 	place.cancel = cancel
 	place.calls.Add(1)
@@ -129,27 +168,21 @@ type onward func() tea.Cmd
 // A notice is a message with words for the user.
 type notice string
 
-// done is the message that something was done. undo takes it back; nil if that is not possible.
-type done struct {
-	what string
-	undo func(ctx context.Context) error
-}
-
-// acted is done, and says which sessions of rooms are not there any more.
-type acted struct {
-	done
-	gone []string
-}
-
-// undo is something that can be taken back.
-type undo struct {
-	what string
-	do   func(ctx context.Context) error
-}
-
 // act runs an action beside the UI, after those before it. It is not cancelled when the room is
 // left.
 func (a *App) act(f func(ctx context.Context) (done, error)) tea.Cmd {
+	return a.inTurn(func(ctx context.Context, topics []string) tea.Msg {
+		d, err := f(ctx)
+		if err != nil {
+			return err
+		}
+		return acted{d, a.missing(ctx, topics)}
+	})
+}
+
+// inTurn runs something that changes the home when what was begun before has ended. topics are the
+// sessions that rooms are about.
+func (a *App) inTurn(f func(ctx context.Context, topics []string) tea.Msg) tea.Cmd {
 	before, ended, topics := a.acting, make(chan struct{}), a.topics()
 	a.acting = ended
 	return func() tea.Msg {
@@ -157,11 +190,7 @@ func (a *App) act(f func(ctx context.Context) (done, error)) tea.Cmd {
 		if before != nil {
 			<-before
 		}
-		d, err := f(a.ctx)
-		if err != nil {
-			return err
-		}
-		return acted{d, a.missing(a.ctx, topics)}
+		return f(a.ctx, topics)
 	}
 }
 
@@ -173,13 +202,4 @@ func (a *App) missing(ctx context.Context, ids []string) (gone []string) {
 		}
 	}
 	return gone
-}
-
-// undo takes back what was done last.
-func (a *App) undo() tea.Cmd {
-	last := a.undos[len(a.undos)-1]
-	a.undos = a.undos[:len(a.undos)-1]
-	return a.act(func(ctx context.Context) (done, error) {
-		return done{what: "undone: " + last.what}, last.do(ctx)
-	})
 }

@@ -39,6 +39,7 @@ type sessions struct {
 	drawn bool          // something was shown
 
 	card cardPane
+	pane
 }
 
 func newSessions(a *App) *sessions {
@@ -155,7 +156,7 @@ func (s *sessions) update(msg tea.Msg) tea.Cmd {
 	s.rows = nil
 	switch msg := msg.(type) {
 	case look:
-		if int(msg) != s.round || s.App.room() != room(s) || s.ctx.Err() != nil {
+		if int(msg) != s.round || !s.shows(s) || s.ctx.Err() != nil {
 			s.changed() // what ended this wait is for the one that began later
 			return nil
 		}
@@ -200,6 +201,11 @@ func (s *sessions) update(msg tea.Msg) tea.Cmd {
 	case cardFound:
 		s.card.put(msg)
 		return nil
+	case wantedNow:
+		if w := wanted(msg); w == s.want && (s.conversation == nil || s.conversation.id != w.session || w.entry != "") {
+			return s.begin(&s.pane, w).enter()
+		}
+		return nil
 	case tea.KeyPressMsg, tea.PasteMsg:
 		if s.inBox {
 			return s.edit(msg)
@@ -239,7 +245,7 @@ func (s *sessions) moved() tea.Cmd {
 	for _, page := range s.shelf.want(s.shelf.window(s.list.Window())) {
 		cmds = append(cmds, s.loadPage(page))
 	}
-	return tea.Batch(append(cmds, s.card.follow(s), s.askCosts())...)
+	return tea.Batch(append(cmds, s.card.follow(s), s.showBeside(s, &s.pane, s.wanted()), s.askCosts())...)
 }
 
 func (s *sessions) keys() []key {
@@ -259,7 +265,7 @@ func (s *sessions) keys() []key {
 	}
 	open := key{keys: []string{"enter"}, help: "open", why: nothing, do: s.openSelected}
 	if s.inBox && isList(s.text(), s.Now()) { // nothing was looked for in them
-		open = key{keys: []string{"enter"}, help: "to the list", do: s.leaveBox}
+		open = key{keys: []string{"enter"}, help: "to the list", group: windows, do: s.leaveBox}
 	}
 	keys = append(keys, open)
 	if s.inBox {
@@ -269,16 +275,20 @@ func (s *sessions) keys() []key {
 	if s.box.text() != s.given || len(s.marked) > 0 {
 		keys = append(keys, key{keys: []string{"esc"}, help: s.escapes(), do: s.clear})
 	}
-	keys = append(keys, key{keys: []string{"/"}, help: "search", do: s.search})
+	keys = append(keys, key{keys: []string{"/"}, help: "search", group: reading, do: s.search})
 	fold := s.foldKey(row)
 	if fold.why == "" {
 		keys = append(keys, fold)
 	}
 	keys = append(keys,
-		key{keys: []string{"t"}, help: "tree", why: nothing, do: func() tea.Cmd { return s.open(newTree(s.App, row.ID, "")) }},
-		key{keys: []string{"x"}, help: "context", why: nothing, do: func() tea.Cmd { return s.open(newContext(s.App, row.ID, "")) }},
-		key{keys: []string{"tab"}, help: "card", why: nothing, do: func() tea.Cmd { return s.open(newCard(s.App, row.ID)) }},
+		key{keys: []string{"t"}, help: "tree", group: windows, why: nothing, do: func() tea.Cmd { return s.open(newTree(s.App, row.ID, "")) }},
+		key{keys: []string{"x"}, help: "context", group: windows, why: nothing, do: func() tea.Cmd { return s.open(newContext(s.App, row.ID, "")) }},
 	)
+	if s.hasCompanion() {
+		keys = append(keys, key{keys: []string{"tab"}, help: "to the conversation", group: windows, why: nothing, do: s.openSelected})
+	} else {
+		keys = append(keys, key{keys: []string{"tab"}, help: "card", group: windows, why: nothing, do: s.openCard})
+	}
 	for _, k := range s.actions(s.chosen()) {
 		if do := k.do; k.keys[0] == "delete" {
 			k.do = func() tea.Cmd { s.marked = nil; return do() } // they are gone
@@ -289,12 +299,13 @@ func (s *sessions) keys() []key {
 		keys = append(keys, fold)
 	}
 	return append(keys,
-		key{keys: []string{"m"}, help: "mark", why: nothing, do: s.mark},
+		key{keys: []string{"i"}, help: "card", group: windows, why: nothing, rare: !s.hasCompanion(), do: s.openCard},
+		key{keys: []string{"m"}, help: "mark", group: acting, why: nothing, do: s.mark},
 		key{keys: []string{"b"}, help: s.otherGroups(), do: s.regroup},
 		key{keys: []string{"S"}, help: "sort", why: s.whyNotSort(), do: s.askSort},
 		key{keys: []string{"e"}, help: s.otherEmpty(), do: s.switchEmpty},
-		key{keys: []string{"$"}, help: "stats", do: func() tea.Cmd { return s.open(newStats(s.App, "")) }},
-		key{keys: []string{"d"}, help: "see the trash", do: func() tea.Cmd { return s.open(newTrash(s.App)) }},
+		key{keys: []string{"$"}, help: "stats", group: windows, do: func() tea.Cmd { return s.open(newStats(s.App, "")) }},
+		key{keys: []string{"d"}, help: "see the trash", group: windows, do: func() tea.Cmd { return s.open(newTrash(s.App)) }},
 	)
 }
 
@@ -305,16 +316,34 @@ func (s *sessions) escapes() string {
 	return "leave the search"
 }
 
-func (s *sessions) openSelected() tea.Cmd {
+// panesFrom implements guide.
+func (s *sessions) panesFrom() int { return paneColumns }
+
+// hasCompanion reports whether the conversation is beside the list.
+func (s *sessions) hasCompanion() bool { return s.App.width >= paneColumns }
+
+func (s *sessions) openCard() tea.Cmd { return s.open(newCard(s.App, s.session())) }
+
+// wanted is what is read in the selected session.
+func (s *sessions) wanted() wanted {
 	row := s.selected()
+	switch {
+	case row == nil:
+		return wanted{}
+	case row.hit != nil:
+		return wanted{row.hit.Name(), row.hit.Entry, matched(row.hit)}
+	}
+	return wanted{session: row.ID}
+}
+
+func (s *sessions) openSelected() tea.Cmd {
 	s.inBox = false
 	s.searches.add(s.box.text())
-	if row.hit != nil {
-		opened := newTranscript(s.App, row.hit.Name(), row.hit.Entry)
-		opened.find.text, opened.find.at = matched(row.hit), inOpened
-		return s.open(opened)
+	w := s.wanted()
+	if s.conversation == nil || s.want != w || s.place.busy() {
+		s.begin(&s.pane, w)
 	}
-	return s.open(newTranscript(s.App, row.ID, ""))
+	return s.open(s.conversation)
 }
 
 // matched returns the first text in a hit that matched, so that the search can go on from there.
@@ -328,7 +357,7 @@ func matched(hit *home.Hit) string {
 
 // foldKey shows or hides what came from a session.
 func (s *sessions) foldKey(row *sessionRow) key {
-	k := key{keys: []string{"space"}, help: "unfold"}
+	k := key{keys: []string{"space"}, help: "unfold", group: reading}
 	switch {
 	case row == nil || row.Forks+row.Subagents == 0:
 		k.why = "no fork or subagent came from it"

@@ -16,13 +16,17 @@ import (
 	"github.com/coppice-dev/coppice/render/terminal"
 )
 
-// besideWidth is from how many columns on the card is beside the list.
+// besideWidth is from how many columns on something is beside a list: the card of a session, or the
+// entry that is selected in a tree.
 const besideWidth = 120
+
+// hasCard reports whether the card is beside the list. A wider screen has the conversation there.
+func (s *sessions) hasCard() bool { return s.App.width >= besideWidth && s.App.width < paneColumns }
 
 func (s *sessions) view(width, height int) ([]string, tea.Position) {
 	before := s.width
 	s.width = width
-	if width >= besideWidth {
+	if s.hasCard() {
 		s.width = width - width*2/5 - 1
 	}
 	if s.width != before {

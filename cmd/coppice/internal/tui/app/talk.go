@@ -18,7 +18,7 @@ func (a *App) talk(c *exec.Cmd) tea.Cmd {
 		if err != nil {
 			return err
 		}
-		return done{}
+		return done{what: "ran coppice " + strings.Join(c.Args[1:], " "), silent: true, why: "what another program did is not undone here"}
 	})
 }
 

@@ -26,7 +26,9 @@ type transcript struct {
 	list  *list.List
 	pages pages[home.Row]
 	known bool // something was read
-	path  int  // counts the paths that were shown: what is read for an earlier one is not wanted
+	// opening says that the path is being read anew.
+	opening bool
+	path    int // counts the paths that were shown: what is read for an earlier one is not wanted
 	// via is an entry that the path goes through; "" is the live path. viaIndex is its index.
 	via      string
 	viaIndex int
@@ -42,7 +44,6 @@ type transcript struct {
 	open     map[string]bool // entries that are not drawn like the others: whole, or folded
 	peeked   string          // the entry that was opened because one jumped to it
 
-	find  finding
 	going *target
 	todo  []tea.Cmd // what to do with the next message
 }
@@ -76,6 +77,7 @@ type opened struct {
 	path   int
 	at     string // "" is the end
 	turned bool   // the path was changed at the entry before
+	going  bool   // one goes to the entry, wherever one is
 	result *home.RowsResult
 }
 
@@ -103,23 +105,41 @@ func (r *transcript) enter() tea.Cmd {
 // reopen reads the path again, around an entry. turned says that the path now goes through it, and
 // one stays at the entry before.
 func (r *transcript) reopen(at string, turned bool) tea.Cmd {
+	return r.readAround(opened{at: at, turned: turned})
+}
+
+// readAround reads what the beginning of a path needs.
+func (r *transcript) readAround(o opened) tea.Cmd {
 	r.path++
-	path, q := r.path, home.RowsRequest{Session: r.id, At: at, From: -pageRows / 2, Count: pageRows}
-	if at == "" {
+	r.opening = true
+	o.path = r.path
+	q := home.RowsRequest{Session: r.id, At: o.at, From: -pageRows / 2, Count: pageRows}
+	if o.at == "" {
 		q.From = -pageRows
 	}
 	return r.call(func(ctx context.Context) tea.Msg {
-		result, err := r.Home.Entries.Rows(ctx, q)
-		if err != nil {
+		var err error
+		if o.result, err = r.Home.Entries.Rows(ctx, q); err != nil {
 			return err
 		}
-		return opened{path, at, turned, result}
+		return o
 	})
+}
+
+// goTo goes to an entry, on whichever branch it is.
+func (r *transcript) goTo(at string) tea.Cmd {
+	for i, row := range r.pages.rows {
+		if row.Entry.ID == at && !r.opening {
+			r.list.Centre(i)
+			return r.load()
+		}
+	}
+	return r.readAround(opened{at: at, going: true})
 }
 
 // load asks for the rows that are missing on the screen and next to it.
 func (r *transcript) load() tea.Cmd {
-	r.layout(r.width, r.height-2)
+	r.layout(r.columns(), r.height-2)
 	if !r.known {
 		return nil
 	}
@@ -180,11 +200,13 @@ func (r *transcript) update(msg tea.Msg) tea.Cmd {
 	switch msg := msg.(type) {
 	case *home.SessionInfo:
 		r.info = msg
+		r.titles[r.id] = msg.Title
 	case opened:
 		if msg.path != r.path {
 			return nil
 		}
-		if now := r.entry(); r.known && !msg.turned && now != "" && now != msg.at && (msg.at != "" || !r.atEnd()) {
+		r.opening = false
+		if now := r.entry(); r.known && !msg.turned && !msg.going && now != "" && now != msg.at && (msg.at != "" || !r.atEnd()) {
 			return r.reopen(now, false) // one has moved meanwhile
 		}
 		if !r.known {
@@ -314,7 +336,7 @@ func (r *transcript) view(width, height int) ([]string, tea.Position) {
 	from, to := r.list.Span()
 	shown := make([]string, 0, height)
 	for i, row := range rows {
-		shown = append(shown, s.gutter(i >= from && i < to, i == from)+r.find.mark(s, row))
+		shown = append(shown, s.gutter(i >= from && i < to, i == from)+row)
 	}
 	return above(r.status(s), shown, height), tea.Position{Y: y}
 }
@@ -322,8 +344,12 @@ func (r *transcript) view(width, height int) ([]string, tea.Position) {
 // gutter is what is before a row: a bar beside the selected item.
 func (s style) gutter(selected, first bool) string {
 	switch {
+	case selected && s.Color && s.quiet:
+		return s.Paint(terminal.Dim, "▌") + " "
 	case selected && s.Color:
 		return s.Paint(terminal.Yellow, "▌") + " "
+	case selected && first && s.quiet:
+		return "- "
 	case selected && first:
 		return "> "
 	case selected:

@@ -7,14 +7,7 @@ import (
 )
 
 func (r *transcript) keys() []key {
-	var keys []key
-	if r.find.busy {
-		keys = append(keys, key{keys: []string{"esc"}, help: "stop looking", do: r.stop})
-	} else if r.find.text != "" {
-		keys = append(keys, key{keys: []string{"esc"}, help: "end the search", rare: true, do: func() tea.Cmd { r.find.text = ""; return nil }})
-	}
-	keys = append(keys, listKeys(r.list)...)
-	keys = append(keys, r.readingKeys()...)
+	keys := append(listKeys(r.list), reading.in(r.readingKeys()...)...)
 	for _, k := range r.nodeKeys(r.id, r.selected()) {
 		if k.keys[0] != "y" && k.keys[0] != "O" { // there are wider ones here
 			keys = append(keys, k)
@@ -50,34 +43,28 @@ func (r *transcript) readingKeys() []key {
 	enter := fold
 	enter.keys = []string{"enter"}
 	if row != nil && len(row.Subagents) > 0 {
-		enter = key{keys: []string{"enter"}, help: "subagent", do: r.openSubagent}
+		enter = key{keys: []string{"enter"}, help: "subagent", group: here, do: r.openSubagent}
 	} else {
 		enter.rare = true
 	}
 	keys := []key{
 		enter, fold,
-		{keys: []string{"/"}, help: "find", do: r.askText},
-		{keys: []string{"t"}, help: "tree", do: func() tea.Cmd { return r.App.open(newTree(r.App, r.id, r.entry())) }},
+		{keys: []string{"t"}, help: "tree", group: windows, do: func() tea.Cmd { return r.App.open(newTree(r.App, r.id, r.entry())) }},
 	}
-	if r.find.text != "" {
-		keys = append(keys,
-			key{keys: []string{"n"}, help: "next", do: func() tea.Cmd { return r.next(false) }},
-			key{keys: []string{"N"}, help: "previous", rare: true, do: func() tea.Cmd { return r.next(true) }})
-	}
-	keys = append(keys, r.branchKeys()...)
+	keys = append(keys, branching.in(r.branchKeys()...)...)
 	for _, jump := range []struct{ key, back, kind, help string }{
 		{"p", "P", "prompt", "prompt"}, {"e", "E", "error", "error"}, {"d", "D", "edit", "edit"}, {"m", "M", "compaction", "compaction"},
 	} {
 		keys = append(keys,
-			key{keys: []string{jump.key}, help: jump.help, do: func() tea.Cmd { return r.seek(jump.kind, false) }},
-			key{keys: []string{jump.back}, help: "previous " + jump.help, rare: true, do: func() tea.Cmd { return r.seek(jump.kind, true) }})
+			key{keys: []string{jump.key}, help: jump.help, group: moving, do: func() tea.Cmd { return r.seek(jump.kind, false) }},
+			key{keys: []string{jump.back}, help: "previous " + jump.help, group: moving, rare: true, do: func() tea.Cmd { return r.seek(jump.kind, true) }})
 	}
 	return append(keys,
 		key{keys: []string{"z"}, help: "fold tools", do: r.foldAll},
 		key{keys: []string{"Z"}, help: "fold thinking", do: r.foldThinking},
 		key{keys: []string{"O"}, help: "to your editor or pager", why: nothing, rare: true, do: r.askWhatOutside},
-		key{keys: []string{"y"}, help: "copy", rare: true, do: r.copyEntry},
-		key{keys: []string{"x"}, help: "context", rare: true, do: func() tea.Cmd { return r.App.open(newContext(r.App, r.id, r.entry())) }})
+		key{keys: []string{"y"}, help: "copy", group: acting, rare: true, do: r.copyEntry},
+		key{keys: []string{"x"}, help: "context", group: windows, rare: true, do: func() tea.Cmd { return r.App.open(newContext(r.App, r.id, r.entry())) }})
 }
 
 func (r *transcript) branchKeys() []key {

@@ -69,9 +69,12 @@ func (a *App) restore(one *home.Removal) tea.Cmd {
 		if err != nil {
 			return done{}, err
 		}
-		return done{what: "restored " + calledInQuotes(one.Title), undo: func(ctx context.Context) error {
-			_, err := a.Home.Sessions.Remove(ctx, home.RemoveRequest{Session: back.Session})
-			return err
+		return done{what: "restored " + calledInQuotes(one.Title), changed: []part{{back.Session, ""}}, undo: &undo{
+			now: "it is in the trash again",
+			do: func(ctx context.Context) error {
+				_, err := a.Home.Sessions.Remove(ctx, home.RemoveRequest{Session: back.Session})
+				return err
+			},
 		}}, nil
 	})
 }
@@ -91,7 +94,7 @@ func (r *trashRoom) askEmpty() tea.Cmd {
 					if err != nil {
 						return done{}, err
 					}
-					return done{what: "deleted " + render.Counted(len(gone.Removals), "session", "sessions")}, nil
+					return done{what: "deleted " + render.Counted(len(gone.Removals), "session", "sessions"), why: "they are gone for good"}, nil
 				})
 			})
 			return nil

@@ -28,7 +28,7 @@ type tree struct {
 	marks []string
 	drawn map[int][]string // rows by index, as they look when they are not selected
 
-	preview
+	pane
 }
 
 const (
@@ -80,19 +80,19 @@ func (r *tree) goTo(at string) tea.Cmd {
 		at = home.Leaf
 	}
 	r.going = at
-	return r.read(at, false)
+	return r.readMap(at, false)
 }
 
 // again reads the tree as it is now. One stays where one is, or gets to where one goes.
 func (r *tree) again() tea.Cmd {
 	if at := r.entry(); r.going == "" && at != "" {
 		r.plan++
-		return r.read(at, true)
+		return r.readMap(at, true)
 	}
 	return r.goTo(r.going)
 }
 
-func (r *tree) read(at string, again bool) tea.Cmd {
+func (r *tree) readMap(at string, again bool) tea.Cmd {
 	plan, q := r.plan, home.MapRequest{Session: r.id, At: at, From: -pageRows / 2, Count: pageRows, Fold: &r.fold}
 	return r.call(func(ctx context.Context) tea.Msg {
 		result, err := r.Home.Entries.Map(ctx, q)
@@ -101,12 +101,12 @@ func (r *tree) read(at string, again bool) tea.Cmd {
 }
 
 func (r *tree) load() tea.Cmd {
-	r.layout(r.width, r.height-2)
+	r.layout(r.columns(), r.height-2)
 	if !r.known {
 		return nil
 	}
 	first, last := r.list.Window()
-	cmds := []tea.Cmd{r.look(&r.base, r.id, r.entry())}
+	cmds := []tea.Cmd{r.showBeside(r, &r.pane, r.wanted())}
 	for _, page := range r.pages.want(first, last) {
 		plan, fold := r.plan, r.fold
 		cmds = append(cmds, r.call(func(ctx context.Context) tea.Msg {
@@ -131,12 +131,16 @@ func (r *tree) update(msg tea.Msg) tea.Cmd {
 			return r.again()
 		}
 		r.put(&msg)
-	case previewed:
-		r.preview.put(msg)
+	case wantedNow:
+		if wanted(msg) == r.want {
+			return r.read(wanted(msg))
+		}
 	case rewritten:
 		return tea.Batch(r.enter(), r.follow(r.id))
 	case arrived:
 		return tea.Batch(r.again(), r.await(msg.arrivals))
+	case foundInTree:
+		return r.goToFound(msg)
 	case forkFound:
 		if msg.entry == "" {
 			r.say(msg.words)
@@ -170,15 +174,33 @@ func (r *tree) put(m *mapped) {
 	if !wasKnown || index != before {
 		r.list.Centre(index)
 	}
+	if r.find.text != "" && !m.again { // the next one is below it
+		r.find.at, r.find.row = index, 0
+	}
+}
+
+// panesFrom implements guide.
+func (r *tree) panesFrom() int { return besideWidth }
+
+// wanted is what the conversation beside the tree shows.
+func (r *tree) wanted() wanted {
+	if r.entry() == "" {
+		return wanted{}
+	}
+	return wanted{session: r.id, entry: r.entry()}
+}
+
+// read shows an entry in the conversation beside the tree.
+func (r *tree) read(w wanted) tea.Cmd {
+	if r.conversation == nil {
+		return r.begin(&r.pane, w).enter()
+	}
+	return r.conversation.goTo(w.entry)
 }
 
 func (r *tree) layout(width, height int) {
-	cols := width
-	if r.hasPreview(width) {
-		cols = width * 3 / 5
-	}
-	if cols != r.cols {
-		r.cols = cols
+	if width != r.cols {
+		r.cols = width
 		clear(r.drawn)
 	}
 	r.list.SetHeight(max(height-1, 1))
@@ -225,10 +247,7 @@ func (r *tree) view(width, height int) ([]string, tea.Position) {
 		return s.nothing(r.known), tea.Position{}
 	}
 	rows, y := r.list.View()
-	rows[y] = r.style(r.cols).selected(rows[y], true)
-	if r.hasPreview(width) {
-		rows = s.beside(rows, r.cols, r.preview.rows(r.style(width-r.cols-2)), height-1)
-	}
+	rows[y] = s.selected(rows[y], true)
 	return above(r.status(s), rows, height), tea.Position{Y: y}
 }
 
@@ -247,6 +266,9 @@ func (r *tree) status(s style) string {
 	if n := len(r.marks); n > 0 {
 		right = s.Paint(terminal.Yellow, render.Thousands(n)+" marked, = compares  ")
 	}
+	if r.find.busy {
+		right = s.Paint(terminal.Yellow, "looking for "+r.find.what()+" … Esc stops  ")
+	}
 	return s.ends(left, right)
 }
 
@@ -255,9 +277,9 @@ func (r *tree) wheel(_, _, rows int) tea.Cmd {
 	return r.load()
 }
 
-func (r *tree) click(x, y int) tea.Cmd {
+func (r *tree) click(_, y int) tea.Cmd {
 	i := r.list.At(y)
-	if x >= r.cols || i < 0 {
+	if i < 0 {
 		return nil
 	}
 	if i == r.list.Cursor() {

@@ -30,9 +30,9 @@ func (r *tree) keys() []key {
 	keys := append(listKeys(r.list),
 		key{keys: []string{"enter"}, help: "open", do: r.openEntry},
 		mark, compare,
-		key{keys: []string{"left"}, help: "fork before", do: func() tea.Cmd { return r.seekFork(true) }},
-		key{keys: []string{"right"}, help: "next fork", do: r.right},
-		key{keys: []string{"z"}, help: "fold", do: r.foldAll},
+		key{keys: []string{"left"}, help: "fork before", group: moving, do: func() tea.Cmd { return r.seekFork(true) }},
+		key{keys: []string{"right"}, help: "next fork", group: moving, do: r.right},
+		key{keys: []string{"z"}, help: "fold", group: reading, do: r.foldAll},
 	)
 	if row != nil && row.Folded > 0 {
 		keys[len(keys)-2].help = "unfold"
@@ -63,7 +63,10 @@ func (r *tree) openEntry() tea.Cmd {
 	case row.Folded > 0:
 		return r.foldAll()
 	}
-	return r.App.open(newTranscript(r.App, r.id, row.Entry))
+	if r.conversation == nil || r.want != r.wanted() || r.place.busy() {
+		r.begin(&r.pane, r.wanted())
+	}
+	return r.App.open(r.conversation)
 }
 
 // foldAll folds the long runs of the tree, or shows all of them.

@@ -23,6 +23,9 @@ type List struct {
 // before it: the cursor passes it by. The first item has rows.
 func New(draw func(i int) []string) *List { return &List{draw: draw, height: 1} }
 
+// Rows returns the rows of an item.
+func (l *List) Rows(i int) []string { return l.rows(i) }
+
 func (l *List) rows(i int) []string {
 	if i >= l.count {
 		return nil
