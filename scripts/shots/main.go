@@ -15,20 +15,25 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
-const columns, rows = 110, 32
+// size is that of a terminal.
+type size struct{ columns, rows int }
+
+var usual, wide = size{110, 32}, size{160, 36}
 
 // shots are the pictures: the keys that lead to a screen, and a text that it has.
 var shots = []struct {
 	name  string
+	size  size
 	keys  []string
 	shows string
 }{
-	{"sessions", nil, "Off-by-one"},
-	{"transcript", []string{"/", "nightly", "Tab", "Enter"}, "apt-get install"},
-	{"tree", []string{"/", "nightly", "Tab", "t"}, "← leaf"},
-	{"compare", []string{"/", "nightly", "Tab", "t", "Space", "Up", "Up", "Up", "Up", "="}, "they share"},
-	{"context", []string{"/", "unterminated", "Tab", "x"}, "What is sent"},
-	{"stats", []string{"$"}, "By model"},
+	{"sessions", usual, nil, "Off-by-one"},
+	{"panes", wide, []string{"Down", "Down", "Down", "Down"}, "apt-get install"},
+	{"transcript", usual, []string{"/", "nightly", "Tab", "Enter"}, "apt-get install"},
+	{"tree", usual, []string{"/", "nightly", "Tab", "t"}, "← leaf"},
+	{"compare", usual, []string{"/", "nightly", "Tab", "t", "Space", "Up", "Up", "Up", "Up", "="}, "they share"},
+	{"context", usual, []string{"/", "unterminated", "Tab", "x"}, "What is sent"},
+	{"stats", usual, []string{"$"}, "By model"},
 }
 
 func main() {
@@ -58,11 +63,11 @@ func run(to string) error {
 		return err
 	}
 	for _, s := range shots {
-		screen, err := shoot(filepath.Join(dir, s.name), s.keys, s.shows, program, "--dir", garden)
+		screen, err := shoot(filepath.Join(dir, s.name), s.size, s.keys, s.shows, program, "--dir", garden)
 		if err != nil {
 			return fmt.Errorf("%s: %w", s.name, err)
 		}
-		if err := os.WriteFile(filepath.Join(to, s.name+".svg"), []byte(draw(screen)), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(to, s.name+".svg"), []byte(draw(screen, s.size)), 0o644); err != nil {
 			return err
 		}
 	}
@@ -70,7 +75,7 @@ func run(to string) error {
 }
 
 // shoot runs a program in a terminal, presses keys, and returns the screen with its colours.
-func shoot(socket string, keys []string, shows string, command ...string) (string, error) {
+func shoot(socket string, of size, keys []string, shows string, command ...string) (string, error) {
 	tmux := func(args ...string) (string, error) {
 		out, err := exec.Command("tmux", append([]string{"-S", socket}, args...)...).CombinedOutput()
 		if err != nil {
@@ -78,7 +83,7 @@ func shoot(socket string, keys []string, shows string, command ...string) (strin
 		}
 		return string(out), err
 	}
-	begin := []string{"-f", "/dev/null", "-u", "new-session", "-d", "-x", fmt.Sprint(columns), "-y", fmt.Sprint(rows), "env", "TERM=tmux-256color"}
+	begin := []string{"-f", "/dev/null", "-u", "new-session", "-d", "-x", fmt.Sprint(of.columns), "-y", fmt.Sprint(of.rows), "env", "TERM=tmux-256color"}
 	if _, err := tmux(append(begin, command...)...); err != nil {
 		return "", err
 	}

@@ -71,9 +71,9 @@ const sheet = `text{font:14px ui-monospace,Menlo,Consolas,"DejaVu Sans Mono",mon
 .c1{fill:#ff7b72}.c2{fill:#7ee787}.c3{fill:#d29922}.c4{fill:#79c0ff}.c5{fill:#d2a8ff}.c6{fill:#76e3ea}}`
 
 // draw makes a picture of a screen.
-func draw(screen string) string {
+func draw(screen string, of size) string {
 	var b strings.Builder
-	width, height := columns*charWidth+20, rows*charHeight+20
+	width, height := float64(of.columns)*charWidth+20, float64(of.rows)*charHeight+20
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %.0f %.0f" role="img"><style>%s</style>`, width, height, sheet)
 	fmt.Fprintf(&b, `<rect class="bg" x=".5" y=".5" width="%.0f" height="%.0f" rx="8"/>`, width-1, height-1)
 	var l look
@@ -87,9 +87,11 @@ func draw(screen string) string {
 			if l.turned {
 				fmt.Fprintf(&b, `<rect class="hl" x="%.1f" y="%.0f" width="%.1f" height="%.0f"/>`, x, y, charWidth*float64(columns), charHeight)
 			}
-			if strings.TrimSpace(text) != "" {
-				fmt.Fprintf(&b, `<text x="%.1f" y="%.0f" textLength="%.1f" class="%s">`, x, y+14, charWidth*float64(columns), l.classes())
-				_ = xml.EscapeText(&b, []byte(text)) // it goes to memory
+			if word := strings.TrimLeft(text, " "); word != "" {
+				x += charWidth * float64(len(text)-len(word))
+				word = strings.TrimRight(word, " ")
+				fmt.Fprintf(&b, `<text x="%.1f" y="%.0f" textLength="%.1f" class="%s">`, x, y+14, charWidth*float64(ansi.StringWidth(word)), l.classes())
+				_ = xml.EscapeText(&b, []byte(word)) // it goes to memory
 				b.WriteString("</text>")
 			}
 			at += columns
@@ -99,8 +101,9 @@ func draw(screen string) string {
 	return b.String() + "</svg>\n"
 }
 
-// drawRuns calls a function for each run of text that is painted alike. Spaces between words are
-// runs of their own, so that a font with other widths keeps the columns.
+// drawRuns calls a function for each run of text that is painted alike. Several spaces are a run of
+// their own, so that a font with other widths keeps the columns. A run may begin or end with a space:
+// many renderers leave those out, so the caller places the text without them.
 func drawRuns(line string, l *look, run func(text string, l look)) {
 	line = strings.TrimRight(line, "\n")
 	for line != "" {
