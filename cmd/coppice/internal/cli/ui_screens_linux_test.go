@@ -28,10 +28,11 @@ var screens = []struct {
 }{
 	{"sessions", nil, "Off-by-one"},
 	{"search", []string{"/", "nightly"}, "hits"},
-	{"card", []string{"/", "nightly", "Tab", "Tab"}, "asked"},
+	{"card", []string{"/", "nightly", "Tab", "i"}, "asked"},
 	{"transcript", []string{"/", "nightly", "Tab", "Enter"}, "apt-get install"},
 	{"find", []string{"/", "nightly", "Tab", "Enter", "/", "protoc", "Enter"}, "protoc"},
 	{"tree", []string{"/", "nightly", "Tab", "t"}, "← leaf"},
+	{"treefind", []string{"/", "nightly", "Tab", "t", "g", "/", "daemon", "Enter"}, "row 13"},
 	{"compare", []string{"/", "nightly", "Tab", "t", "Space", "Up", "Up", "Up", "Up", "="}, "they share"},
 	{"context", []string{"/", "unterminated", "Tab", "x"}, "replaced by the summary"},
 	{"stats", []string{"$", "Right", "Right", "Right"}, "By model"},
