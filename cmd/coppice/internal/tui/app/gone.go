@@ -18,9 +18,6 @@ type vanished string
 // room says so in its place.
 func (a *App) failIn(r room, err error) tea.Cmd {
 	id := topicOf(r)
-	if home.KindOf(err) == home.KindNotFound && !slices.Contains(a.rooms, r) {
-		return nil // it is only beside another room, which will notice
-	}
 	if id == "" || home.KindOf(err) != home.KindNotFound {
 		a.fail(err)
 		return nil
