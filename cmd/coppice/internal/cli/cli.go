@@ -32,6 +32,8 @@ type app struct {
 	bar      *progress      // of the home
 	warned   []string       // the warnings about the index that were given
 	keyed    atomic.Bool    // Ctrl-C is a key: see interruptible
+	// isOpenAllDay says that a person has the program open while they do other things: see boundGarbage.
+	isOpenAllDay atomic.Bool
 }
 
 // flags are those that every command has.
@@ -56,9 +58,6 @@ func (f *flags) where() []string {
 
 // Main runs the program and returns its exit code.
 func Main() int {
-	if os.Getenv("GOGC") == "" {
-		boundGarbage()
-	}
 	// A reader that goes away (head, less) is no reason to complain: writing to
 	// it then ends the program quietly, which is what the default does for
 	// standard output.
@@ -66,6 +65,9 @@ func Main() int {
 		talk:   newTalk(os.Stdout, os.Stderr, os.Getenv),
 		stdin:  os.Stdin,
 		getenv: os.Getenv,
+	}
+	if os.Getenv("GOGC") == "" {
+		boundGarbage(&a.isOpenAllDay)
 	}
 	return a.run(interruptible(&a.keyed), os.Args[1:])
 }

@@ -4,6 +4,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
+	"sync/atomic"
 )
 
 const (
@@ -16,22 +17,29 @@ const (
 	// garbage at Go's default, 100. A command that has something large in memory makes
 	// copies of it, and the more of them are garbage the fewer can be in use.
 	mostGarbage, fairGarbage, leastGarbage = 200, 50, 25
+	// A program that is open all day has little: it waits for keys most of the time, in which
+	// collecting costs nobody anything.
+	littleGarbage, littlePercent = 16 << 20, 10
 )
 
 // boundGarbage lets the program have much garbage while it uses little memory, and
-// little when it uses much. Go itself only knows the same share for both.
-func boundGarbage() {
+// little when it uses much. Go itself only knows the same share for both. isOpenAllDay may change while
+// the program runs.
+func boundGarbage(isOpenAllDay *atomic.Bool) {
 	debug.SetGCPercent(mostGarbage)
 	afterEachCollection(func() {
 		live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 		metrics.Read(live)
-		debug.SetGCPercent(garbageFor(live[0].Value.Uint64()))
+		debug.SetGCPercent(garbageFor(live[0].Value.Uint64(), isOpenAllDay.Load()))
 	})
 }
 
 // garbageFor returns how much garbage there may be, in percent of what is in use.
-func garbageFor(live uint64) int {
+func garbageFor(live uint64, isOpenAllDay bool) int {
 	live = max(live, 1)
+	if isOpenAllDay {
+		return int(min(mostGarbage, max(littlePercent, 100*littleGarbage/live)))
+	}
 	percent := max(fairGarbage, 100*enoughGarbage/live)
 	return int(min(mostGarbage, percent, max(leastGarbage, 100*muchGarbage/live)))
 }

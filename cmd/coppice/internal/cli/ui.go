@@ -45,6 +45,8 @@ func (a *app) showUI(ctx context.Context, f *liveFlags) (shown bool, err error) 
 	}
 	a.keyed.Store(true)
 	defer a.keyed.Store(false)
+	a.isOpenAllDay.Store(true)
+	defer a.isOpenAllDay.Store(false)
 	o := tui.Options{
 		Notices: notices,
 		Home:    h, Color: a.color, Run: a.runOnPage, Commands: a.commandsOfUI(),
@@ -66,8 +68,8 @@ func (a *app) showUI(ctx context.Context, f *liveFlags) (shown bool, err error) 
 	return true, importing(ctx, h, which, func(ctx context.Context) error { return tui.Run(ctx, o, keys, a.screen) })
 }
 
-// tellUI tells the UI what nobody asked for and what no room shows. While it is busy, the first
-// notice waits, and the others are not told.
+// tellUI passes a notice that no room shows to the UI. While the UI is busy, the first notice
+// waits, and later ones are dropped.
 func (a *app) tellUI(notices chan<- string, n home.Notice) {
 	if n.Kind != home.ImportFailed {
 		return
