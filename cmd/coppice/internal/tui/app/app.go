@@ -216,26 +216,9 @@ func (a *App) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
 		a.width, a.height = msg.Width, msg.Height
-		cmds := []tea.Cmd{a.room().update(msg)}
-		if p := a.panes(); p.inRight {
-			cmds = append(cmds, p.left.update(msg))
-		} else if p.right != nil {
-			cmds = append(cmds, p.right.update(msg))
-		}
-		return a, tea.Batch(cmds...)
+		return a, a.resized(msg)
 	case roomMsg:
-		for _, r := range a.all() {
-			if r.core() == msg.to {
-				if err, ok := msg.Msg.(error); ok {
-					return a, a.failIn(r, err)
-				}
-				if next, ok := msg.Msg.(onward); ok {
-					return a, next()
-				}
-				return a, r.update(msg.Msg)
-			}
-		}
-		return a, nil // it was left
+		return a, a.deliver(msg)
 	case error:
 		a.fail(msg)
 		return a, nil
@@ -281,6 +264,22 @@ func (a *App) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		return a, a.prompt.update(msg)
 	}
 	return a, a.room().update(msg)
+}
+
+// deliver hands a room what it asked for.
+func (a *App) deliver(msg roomMsg) tea.Cmd {
+	all := a.all()
+	i := slices.IndexFunc(all, func(r room) bool { return r.core() == msg.to })
+	if i < 0 {
+		return nil // it was left
+	}
+	switch what := msg.Msg.(type) {
+	case error:
+		return a.failIn(all[i], what)
+	case onward:
+		return what()
+	}
+	return all[i].update(msg.Msg)
 }
 
 func (a *App) press(msg tea.KeyPressMsg) tea.Cmd {

@@ -27,7 +27,7 @@ type finding struct {
 	kind  string // what a jump looks for; "" while a text is looked for
 	back  bool
 	busy  bool
-	place only
+	asked only
 	// at is the item of the list in which the text was found last, and row the row of it.
 	at, row int
 }
@@ -74,7 +74,7 @@ func (r *transcript) seek(kind string, back bool) tea.Cmd {
 	if q.From < 0 || q.From >= r.pages.total {
 		return r.found(found{result: &home.SeekResult{}})
 	}
-	return r.callOnly(&r.find.place, func(ctx context.Context) tea.Msg {
+	return r.callOnly(&r.find.asked, func(ctx context.Context) tea.Msg {
 		result, err := r.Home.Entries.Seek(ctx, q)
 		return found{result, err}
 	})
@@ -82,7 +82,7 @@ func (r *transcript) seek(kind string, back bool) tea.Cmd {
 
 // stop ends a search.
 func (b *base) stop() tea.Cmd {
-	b.find.place.stop()
+	b.find.asked.stop()
 	b.find.busy = false
 	b.say("stopped looking for " + b.find.what())
 	return nil
@@ -301,7 +301,7 @@ func (r *tree) next(back bool) tea.Cmd {
 	}
 	f.kind, f.back, f.busy = "", back, true
 	text, fold := strings.ToLower(f.text), r.fold
-	return r.callOnly(&f.place, func(ctx context.Context) tea.Msg {
+	return r.callOnly(&f.asked, func(ctx context.Context) tea.Msg {
 		if at == "" { // the selected row is still being read
 			here, err := r.Home.Entries.Map(ctx, home.MapRequest{Session: r.id, From: cursor, Count: 1, Fold: &fold})
 			if err != nil || len(here.Rows) == 0 {

@@ -117,6 +117,16 @@ func (a *App) paneKeys() []key {
 	return nil
 }
 
+// resized tells the rooms on the screen that it has another size.
+func (a *App) resized(msg tea.WindowSizeMsg) tea.Cmd {
+	p := a.panes()
+	cmds := []tea.Cmd{p.left.update(msg)}
+	if p.right != nil {
+		cmds = append(cmds, p.right.update(msg))
+	}
+	return tea.Batch(cmds...)
+}
+
 // drawPanes draws what is between the first and the last row.
 func (a *App) drawPanes(height int) (rows []string, cursor tea.Position) {
 	p := a.panes()
@@ -218,7 +228,7 @@ func (a *App) focus(r room) tea.Cmd {
 // pane is the conversation that is beside a room in which something is selected.
 type pane struct {
 	want         wanted
-	place        only
+	asked        only
 	conversation *transcript
 }
 
@@ -248,20 +258,28 @@ func (b *base) showBeside(g guide, p *pane, now wanted) tea.Cmd {
 		return nil
 	}
 	if now.session == "" {
-		p.place.stop()
+		p.asked.stop()
 		p.release()
 		return nil
 	}
 	p.want = now
-	return b.callOnly(&p.place, func(ctx context.Context) tea.Msg {
+	return b.callOnly(&p.asked, func(ctx context.Context) tea.Msg {
 		wait(ctx, selectedFor, nil)
 		return wantedNow(now)
 	})
 }
 
+// readWanted reads what has been selected for a moment, unless it is there already.
+func (s *sessions) readWanted(w wanted) tea.Cmd {
+	if w != s.want || s.conversation != nil && s.conversation.id == w.session && w.entry == "" {
+		return nil
+	}
+	return s.begin(&s.pane, w).enter()
+}
+
 // begin begins to read what is wanted.
 func (b *base) begin(p *pane, w wanted) *transcript {
-	p.place.stop()
+	p.asked.stop()
 	p.release()
 	r := newTranscript(b.App, w.session, w.entry)
 	r.cancel()

@@ -202,10 +202,7 @@ func (s *sessions) update(msg tea.Msg) tea.Cmd {
 		s.card.put(msg)
 		return nil
 	case wantedNow:
-		if w := wanted(msg); w == s.want && (s.conversation == nil || s.conversation.id != w.session || w.entry != "") {
-			return s.begin(&s.pane, w).enter()
-		}
-		return nil
+		return s.readWanted(wanted(msg))
 	case tea.KeyPressMsg, tea.PasteMsg:
 		if s.inBox {
 			return s.edit(msg)
@@ -340,7 +337,7 @@ func (s *sessions) openSelected() tea.Cmd {
 	s.inBox = false
 	s.searches.add(s.box.text())
 	w := s.wanted()
-	if s.conversation == nil || s.want != w || s.place.busy() {
+	if s.conversation == nil || s.want != w || s.pane.asked.busy() {
 		s.begin(&s.pane, w)
 	}
 	return s.open(s.conversation)

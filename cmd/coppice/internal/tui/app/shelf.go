@@ -136,7 +136,7 @@ func (f *shelf) add(found *shelfRows) {
 		f.total = max(f.total, found.total)
 	}
 	f.cut, f.across, f.nothing = found.cut, found.across, found.nothing
-	f.place()
+	f.findSpots()
 }
 
 // keep takes over what is still right from the shelf before, which answered the same question.
@@ -155,7 +155,7 @@ func (f *shelf) keep(old *shelf) {
 		}
 	}
 	f.price(slices.Collect(maps.Values(old.rows)))
-	f.place()
+	f.findSpots()
 }
 
 // price fills in what sessions cost, unless they have changed since the cost was added up. A cost
@@ -183,8 +183,8 @@ func (f *shelf) unpriced(first, last int) (rows []*sessionRow) {
 	return rows
 }
 
-// place finds out where the unfolded sessions are.
-func (f *shelf) place() {
+// findSpots finds out where the unfolded sessions are.
+func (f *shelf) findSpots() {
 	f.spots = nil
 	for at, row := range f.rows {
 		if rows := f.below(row.ID, 1, nil); len(rows) > 0 {
@@ -214,12 +214,12 @@ func (f *shelf) unfold(id string, found []home.SessionInfo) {
 		f.open = make(map[string][]home.SessionInfo)
 	}
 	f.open[id] = found
-	f.place()
+	f.findSpots()
 }
 
 func (f *shelf) fold(id string) {
 	delete(f.open, id)
-	f.place()
+	f.findSpots()
 }
 
 // shownAt returns the place of a row among all, with what is unfolded before it.

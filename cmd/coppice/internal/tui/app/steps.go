@@ -104,8 +104,8 @@ func (a *App) lastStep() *step {
 	return nil
 }
 
-// takeBack undoes a step.
-func (a *App) takeBack(s *step) tea.Cmd {
+// undoStep undoes a step.
+func (a *App) undoStep(s *step) tea.Cmd {
 	s.undone = true // so that the next undo takes back another one
 	return a.inTurn(func(ctx context.Context, topics []string) tea.Msg {
 		err := s.undo.do(ctx)
@@ -133,7 +133,7 @@ func (a *App) sayUndone(u undone) tea.Cmd {
 func (a *App) stepKeys() []key {
 	undoes := key{keys: []string{"u"}, help: "undo", group: acting, why: "nothing was done here that can be undone"}
 	if last := a.lastStep(); last != nil {
-		undoes = key{keys: []string{"u"}, help: "undo: " + last.what, group: acting, do: func() tea.Cmd { return a.takeBack(last) }}
+		undoes = key{keys: []string{"u"}, help: "undo: " + last.what, group: acting, do: func() tea.Cmd { return a.undoStep(last) }}
 	}
 	log := key{keys: []string{"L"}, help: "log of what was done, with undo", group: acting, rare: true, do: func() tea.Cmd { return a.open(newStepLog(a)) }}
 	if _, isLog := a.room().(*stepLog); isLog {
@@ -170,7 +170,7 @@ func (r *stepLog) keys() []key {
 	if len(r.steps) > 0 {
 		one := r.step(r.list.Cursor())
 		undoes.why = r.whyNotUndo(one)
-		undoes.do = func() tea.Cmd { return r.takeBack(one) }
+		undoes.do = func() tea.Cmd { return r.undoStep(one) }
 	}
 	return append(listKeys(r.list), undoes)
 }

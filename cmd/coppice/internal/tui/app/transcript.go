@@ -278,12 +278,12 @@ func (r *transcript) begin(msg *opened) {
 
 // put shows rows that were read.
 func (r *transcript) put(result *home.RowsResult) {
-	r.list.Keep(func() { r.take(result) })
+	r.list.Keep(func() { r.keepRows(result) })
 	r.arrive()
 }
 
-// take takes over rows that were read.
-func (r *transcript) take(result *home.RowsResult) {
+// keepRows keeps rows that were read.
+func (r *transcript) keepRows(result *home.RowsResult) {
 	if result.From == 0 {
 		r.roots = result.Roots
 	}

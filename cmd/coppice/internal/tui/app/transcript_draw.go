@@ -255,7 +255,7 @@ func answerIn(rows []home.Row, call string) *session.ToolResultContent {
 
 // putWhole shows an entry that was read as a whole.
 func (r *transcript) putWhole(w *whole) {
-	r.take(w.result)
+	r.keepRows(w.result)
 	row := r.pages.at(w.result.From)
 	if open := r.open[row.Entry.ID]; open && w.width == r.drawnFor && !r.hasImages(row.Index) {
 		r.drawn[row.Index] = r.framed(row, w.drawn)

@@ -63,7 +63,7 @@ func (r *tree) openEntry() tea.Cmd {
 	case row.Folded > 0:
 		return r.foldAll()
 	}
-	if r.conversation == nil || r.want != r.wanted() || r.place.busy() {
+	if r.conversation == nil || r.want != r.wanted() || r.pane.asked.busy() {
 		r.begin(&r.pane, r.wanted())
 	}
 	return r.App.open(r.conversation)

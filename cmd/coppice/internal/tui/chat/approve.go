@@ -138,7 +138,7 @@ func (u *ui) answer(ctx context.Context, k line.Key) {
 		q.editor.Press(k)
 		return
 	}
-	text := strings.TrimSpace(q.editor.Take())
+	text := strings.TrimSpace(q.editor.Submit())
 	if q.editing {
 		u.always(ctx, q, strings.Split(text, "\n"))
 		return
@@ -212,7 +212,7 @@ func (u *ui) decide(ctx context.Context, r home.ApproveRequest, words string) {
 func (u *ui) close(q *question) {
 	u.asking = nil
 	for _, e := range q.held {
-		u.take(e)
+		u.showWhenFree(e)
 	}
 }
 

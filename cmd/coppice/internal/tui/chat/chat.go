@@ -254,7 +254,7 @@ func (u *ui) press(ctx context.Context, k line.Key) {
 	}
 	switch k.Kind {
 	case line.Enter:
-		u.enter(ctx, strings.TrimRight(u.editor.Take(), " \n"))
+		u.enter(ctx, strings.TrimRight(u.editor.Submit(), " \n"))
 	case line.Up:
 		if u.recallEarlier(ctx) {
 			u.editor.Press(k)
@@ -311,7 +311,7 @@ func (u *ui) suspend() {
 func (u *ui) interrupt(again bool) {
 	switch {
 	case u.job != nil:
-		u.takeBack()
+		u.unsend()
 		u.job.stop()
 	case u.editor.Text() != "":
 		u.editor.Drop()

@@ -76,7 +76,7 @@ func (u *ui) start(j *job, run func(tell func(home.TurnEvent) error) error) *job
 func (u *ui) hear(ctx context.Context, e home.TurnEvent, more bool) {
 	j := u.job
 	if more {
-		u.take(e)
+		u.showWhenFree(e)
 		return
 	}
 	if u.asking != nil {
@@ -93,15 +93,15 @@ func (u *ui) hear(ctx context.Context, e home.TurnEvent, more bool) {
 	}
 }
 
-// take shows an event, now or when the person has answered a question.
-func (u *ui) take(e home.TurnEvent) {
+// showWhenFree shows an event, now or when the person has answered a question.
+func (u *ui) showWhenFree(e home.TurnEvent) {
 	switch q := u.asking; {
 	case q == nil:
 		u.show(e)
 	case q.isOver(e):
 		u.note("    no answer is needed any more")
 		u.close(q)
-		u.take(e)
+		u.showWhenFree(e)
 	default:
 		q.hold(e)
 	}
@@ -198,7 +198,7 @@ func (u *ui) unsent(text string, err error) {
 // giveBack puts a message that was not sent back into the prompt, with all that was typed after it.
 func (u *ui) giveBack(text string) {
 	u.queue = slices.Insert(u.queue, 0, text)
-	u.takeBack()
+	u.unsend()
 	u.note("    the message was not sent; it is in the prompt again")
 }
 

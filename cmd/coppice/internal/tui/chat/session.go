@@ -48,7 +48,7 @@ func (u *ui) typedBefore(ctx context.Context) {
 				u.press(ctx, k)
 			}
 		case <-time.After(quiet):
-			u.takeBack()
+			u.unsend()
 			return
 		}
 	}
@@ -78,7 +78,7 @@ func (u *ui) answerTrust(ctx context.Context, k line.Key) {
 	}
 	yes := false
 	if k.Kind == line.Enter {
-		text := strings.ToLower(strings.TrimSpace(u.trust.Take()))
+		text := strings.ToLower(strings.TrimSpace(u.trust.Submit()))
 		if yes = text == "y" || text == "yes"; !yes && text != "n" && text != "no" {
 			return
 		}
@@ -305,7 +305,7 @@ func (u *ui) open(ctx context.Context, r home.ChatRequest) (c *home.Chat, typed 
 					u.press(ctx, k)
 				}
 				if c.Waited() {
-					u.takeBack()
+					u.unsend()
 				}
 			}, nil
 		case pressed, ok := <-keys:

@@ -68,9 +68,9 @@ func (u *ui) echo(text string) {
 	u.print(rows...)
 }
 
-// takeBack puts what was typed ahead back into the prompt, before what is there, and its
+// unsend puts what was typed ahead back into the prompt, before what is there, and its
 // images beside it. Words that the model has just been sent stay in the conversation.
-func (u *ui) takeBack() {
+func (u *ui) unsend() {
 	var texts []string
 	if len(u.unheard) > 0 {
 		back, err := u.o.Home.Turns.TakeBack(context.Background(), home.SessionRequest{Session: u.chat.Conversation().Handle})

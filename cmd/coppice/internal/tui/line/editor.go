@@ -75,8 +75,8 @@ func (e *Editor) Find(text string, before int) (place int, message string) {
 // Forget empties the history.
 func (e *Editor) Forget() { e.history, e.place = nil, 0 }
 
-// Take returns the message and starts a new one. The message goes into the history.
-func (e *Editor) Take() string {
+// Submit returns the message and starts a new one. The message goes into the history.
+func (e *Editor) Submit() string {
 	text := e.text
 	e.Set("")
 	e.Remember(text)

@@ -18,7 +18,7 @@ func typed(e *line.Editor, input string) (entered []string, text string) {
 	var d line.Decoder
 	for _, k := range d.Add([]byte(input)) {
 		if !e.Press(k) && k.Kind == line.Enter {
-			entered = append(entered, e.Take())
+			entered = append(entered, e.Submit())
 		}
 	}
 	return entered, e.Text()

@@ -108,7 +108,7 @@ func (l *List) starts() int {
 // Centre moves the cursor to an item and shows it with what is around it.
 func (l *List) Centre(i int) {
 	l.cursor = l.shown(i)
-	l.place(max(l.height-len(l.rows(l.cursor)), 0) / 2)
+	l.showAt(max(l.height-len(l.rows(l.cursor)), 0) / 2)
 }
 
 // Keep makes a change after which items may have other heights. The selected item stays on its row
@@ -118,14 +118,14 @@ func (l *List) Keep(change func()) {
 	change()
 	if l.count > 0 {
 		l.cursor = l.shown(l.cursor)
-		l.place(min(row, l.height-1))
+		l.showAt(min(row, l.height-1))
 		l.Reveal()
 	}
 }
 
-// place scrolls so that the selected item begins on a row of the screen, or above it if the row is
+// showAt scrolls so that the selected item begins on a row of the screen, or above it if the row is
 // negative. Nothing is left empty below the last item.
-func (l *List) place(row int) {
+func (l *List) showAt(row int) {
 	l.top, l.skip = l.cursor, min(max(-row, 0), max(len(l.rows(l.cursor))-1, 0))
 	l.up(row)
 	used := -l.skip
@@ -141,7 +141,7 @@ func (l *List) Reveal() {
 	if l.count == 0 {
 		return
 	}
-	l.settle()
+	l.skipHidden()
 	l.cursor = l.shown(l.cursor)
 	if l.cursor < l.top || l.cursor == l.top && l.skip > 0 && len(l.rows(l.cursor)) <= l.height {
 		l.top, l.skip = l.cursor, 0
@@ -182,13 +182,13 @@ func (l *List) down(rows int) {
 	for ; rows > 0 && l.below(1) > 0; rows-- {
 		if l.skip++; l.skip >= len(l.rows(l.top)) {
 			l.top, l.skip = l.top+1, 0
-			l.settle()
+			l.skipHidden()
 		}
 	}
 }
 
-// settle puts an item at the top that has rows.
-func (l *List) settle() {
+// skipHidden puts an item at the top that has rows.
+func (l *List) skipHidden() {
 	for l.top < l.count-1 && len(l.rows(l.top)) == 0 {
 		l.top, l.skip = l.top+1, 0
 	}

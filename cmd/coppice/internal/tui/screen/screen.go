@@ -138,7 +138,7 @@ func (s *Screen) draw(finished, live []string, c Cursor) {
 		now = max(len(next)-1, first)
 	}
 	s.live, s.columns = slices.Clone(next[len(finished):]), columns
-	s.place(now-len(finished), c)
+	s.putCursor(now-len(finished), c)
 	s.flush()
 }
 
@@ -200,8 +200,8 @@ func (s *Screen) up(n int) {
 	}
 }
 
-// place puts the cursor where it belongs; row is the live row that it is in.
-func (s *Screen) place(row int, c Cursor) {
+// putCursor puts the cursor where it belongs; row is the live row that it is in.
+func (s *Screen) putCursor(row int, c Cursor) {
 	if len(s.live) == 0 {
 		if row < 0 { // it is in a finished row
 			s.up(row + 1)
