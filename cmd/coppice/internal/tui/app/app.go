@@ -194,6 +194,9 @@ func (a *App) leave(gone []string) {
 		r.core().cancel()
 	}
 	a.rooms = a.rooms[:at]
+	if g, ok := a.room().(guide); ok && g.companion() != nil && g.companion().ctx.Err() != nil {
+		g.release() // the session may come back
+	}
 }
 
 // say tells the user what happened. It stays until the next key.

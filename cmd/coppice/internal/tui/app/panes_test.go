@@ -140,3 +140,19 @@ func TestAConversationBesideTheListIsRemoved(t *testing.T) {
 	d.sees("there are no sessions yet")
 	d.loses("Oak, too.")
 }
+
+// TestAConversationComesBackBesideTheList takes back its removal at once, and follows it again.
+func TestAConversationComesBackBesideTheList(t *testing.T) {
+	t.Parallel()
+	h, _, kitchen := orchard(t)
+	d := wide(t, h)
+	d.sees("Seven minutes.")
+	d.press("enter", "#")
+	d.sees("moved to the trash: “Kitchen”")
+	d.press("u")
+	d.sees("undone: moved to the trash: “Kitchen”; it is in the list again", "2 sessions", "Kitchen")
+	d.press("g")
+	d.sees("Seven minutes.")
+	says(t, h, kitchen, session.RoleUser, session.Text("And rice?"))
+	d.sees("And rice?")
+}
