@@ -350,7 +350,7 @@ func (w *writer) damage() {
 	i := 1 + w.IntN(len(w.lines)-1)
 	switch line := w.lines[i]; w.IntN(4) {
 	case 0:
-		w.lines[i] = line[:w.IntN(len(line))] // torn
+		w.lines[i] = line[:w.IntN(max(1, len(line)))] // torn, perhaps once more
 	case 1:
 		if at := strings.LastIndex(line, ":{"); at > 0 {
 			w.lines[i] = line[:at] + "\x00\x00" + line[at+2:] // its rest is lost
