@@ -386,7 +386,7 @@ func (s *Session) Labels() (map[string]string, error) {
 	labels := make(map[string]string)
 	for _, e := range entries {
 		switch {
-		case e == nil:
+		case e == nil || e.Label.TargetID == "":
 		case e.Label.Label == "":
 			delete(labels, e.Label.TargetID)
 		default:
