@@ -453,7 +453,7 @@ func (b *batcher) readLines(c *chunk, log store.Log) error {
 			c.head = sumOf(line.Data)
 		}
 		rec := b.read.read(b.ctx, line)
-		if rec != nil && rec.isRestLost() && b.read.rewritten == nil {
+		if rec != nil && rec.isDoubtful() && b.read.rewritten == nil {
 			if b.read.rewritten, err = session.Rewritten(b.ctx, log); err != nil {
 				return b.endLog(c, err)
 			}

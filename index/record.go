@@ -52,6 +52,7 @@ type record struct {
 	pinned      *bool
 	continuedTo *session.CustomEntry // names the session that continues this one
 	isMarker    bool                 // of a continuation, whatever has become of its rest
+	isUnknown   bool                 // its type is not known
 	original    string               // the first session of the chain, as a marker says
 	model       string               // that answered
 	calls       []call
@@ -78,7 +79,7 @@ type lineReader struct {
 	words   *vocabulary // of the batch
 	titles  titles
 
-	rewritten map[store.Pos]bool // lines of the log, if some have lost their rest: see session.Rewritten
+	rewritten map[store.Pos]bool // lines of the log, if one is in doubt: see session.Rewritten
 
 	body, whole []uint32 // of the current document
 }
@@ -138,7 +139,7 @@ func (r *lineReader) read(ctx context.Context, line store.Line) *record {
 			rec.header, rec.damaged = &h, false
 		}
 	default:
-		rec.class = classEntry
+		rec.class, rec.isUnknown = classEntry, !session.EntryType(head.Type).IsKnown()
 		rec.setHead(head)
 		var e session.Entry
 		if e.UnmarshalJSON(line.Data) == nil {
@@ -154,6 +155,9 @@ func (r *lineReader) read(ctx context.Context, line store.Line) *record {
 	}
 	return rec
 }
+
+// isDoubtful reports whether another line may have the entry as it was: see session.Rewritten.
+func (rec *record) isDoubtful() bool { return rec.isRestLost() || rec.isUnknown }
 
 // isRestLost reports whether only the head of an entry could be read.
 func (rec *record) isRestLost() bool {

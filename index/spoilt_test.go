@@ -17,6 +17,7 @@ import (
 	"github.com/coppice-dev/coppice/internal/chaingen"
 	"github.com/coppice-dev/coppice/internal/soak"
 	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store"
 )
 
 // TestSpoiltLogs spoils logs and lets them grow. The index must always have the tree that
@@ -46,6 +47,32 @@ func TestSpoiltLogs(t *testing.T) {
 				mustCatchUp(t, ix)
 			}
 		})
+	}
+}
+
+// A type with a wrong byte in it hides nothing: not what another line with the id says, and not the
+// title that it gives.
+func TestTypeWithAWrongByte(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	const asked = `"id":"a","parent_id":null,"timestamp":"2026-01-01T00:00:01.000Z","message":{"role":"user","content":"Paint it"}}`
+	const record = `"id":"r","parent_id":"a","timestamp":"2026-01-01T00:00:02.000Z","custom":{"custom_type":"coppice.continued_to","data":{"session":"s1","of":"s0"}}}`
+	log := strings.Join([]string{
+		`{"type":"session","id":"s0","version":1,"timestamp":"2026-01-01T00:00:00.000Z"}`,
+		`{"type":"messagf",` + asked, `{"type":"message",` + asked, `{"typu":"custom",` + record, `{"type":"custom",` + record,
+	}, "\n") + "\n"
+	if err := os.WriteFile(f.st.Path("s0"), []byte(log), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	row := must[index.Session](t)(f.open(t).Get(t.Context(), "s0"))
+	if row.ContinuedTo != "s1" || row.Title != "Paint it" || row.Entries != 2 || row.Messages != 1 {
+		t.Errorf("%d entries, %d messages, continued to %q, titled %q", row.Entries, row.Messages, row.ContinuedTo, row.Title)
+	}
+	opened := must[store.Log](t)(f.st.Open(t.Context(), "s0"))
+	defer opened.Close()
+	title := must[index.Title](t)(index.FirstTitle(t.Context(), opened))
+	if title.Text != "Paint it" {
+		t.Errorf("the first title is %q", title.Text)
 	}
 }
 

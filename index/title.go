@@ -88,7 +88,7 @@ func FirstTitle(ctx context.Context, log store.Log) (Title, error) {
 		}
 		var e session.Entry
 		if e.UnmarshalJSON(line.Data) == nil {
-			seen[string(head.ID)] = true
+			seen[string(head.ID)] = e.Type.IsKnown() // else another line may have the entry: see session.Rewritten
 			if !e.IsRepeated() {
 				best = BetterTitle(best, TitleIn(&e))
 			}

@@ -356,7 +356,7 @@ func (c continued) read(ctx context.Context, log store.Log, lines iter.Seq2[stor
 			continue
 		}
 		e, err := decodeEntry(bytes.Clone(line.Data))
-		if err != nil || ContinuedTo(e, of, c.to) == c.to {
+		if err != nil || e.ID == "" || ContinuedTo(e, of, c.to) == c.to {
 			continue
 		}
 		repeated, err := hasBefore(ctx, log, e.ID, line.Pos)
@@ -370,8 +370,8 @@ func (c continued) read(ctx context.Context, log store.Log, lines iter.Seq2[stor
 	return c, nil
 }
 
-// hasBefore reports whether a log has an entry with an id before a position. A line there
-// that repeats the id does not count.
+// hasBefore reports whether a log has an entry before a position with the id of one that is there.
+// That one is whole and its type is known, so before it only such a line counts: see Rewritten.
 func hasBefore(ctx context.Context, log store.Log, id string, end store.Pos) (bool, error) {
 	for line, err := range log.Forward(ctx, 0) {
 		if err != nil {
@@ -380,7 +380,7 @@ func hasBefore(ctx context.Context, log store.Log, id string, end store.Pos) (bo
 		if line.Pos >= end {
 			break
 		}
-		if h, ok := entryHead(line); ok && string(h.ID) == id && (h.Whole || rawjson.Valid(line.Data)) { // see Rewritten
+		if h, ok := entryHead(line); ok && string(h.ID) == id && isWhole(line, h) {
 			return true, nil
 		}
 	}

@@ -126,7 +126,7 @@ func rewritten(ctx context.Context, log store.Log, end store.Pos, isAsked func(i
 				continue
 			}
 			places := lost[string(h.ID)]
-			if whole && len(places) == 0 || (kindOfType(h.Type) != kindOther && (h.Whole || rawjson.Valid(line.Data))) != whole {
+			if whole && len(places) == 0 || isWhole(line, h) != whole {
 				continue
 			}
 			if !whole {
@@ -142,4 +142,9 @@ func rewritten(ctx context.Context, log store.Log, end store.Pos, isAsked func(i
 		}
 	}
 	return damaged, nil
+}
+
+// isWhole reports whether an entry's line is whole and its type is known.
+func isWhole(line store.Line, h rawjson.Head) bool {
+	return kindOfType(h.Type) != kindOther && (h.Whole || rawjson.Valid(line.Data))
 }

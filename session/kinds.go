@@ -267,8 +267,8 @@ func (t EntryType) kind() kind {
 	return kindsByName[string(t)]
 }
 
-// isKnown reports whether this version knows a type.
-func (t EntryType) isKnown() bool { return t.kind() != kindOther }
+// IsKnown reports whether this version knows a type.
+func (t EntryType) IsKnown() bool { return t.kind() != kindOther }
 
 // entryType is the reverse of kindOfType; "" for types that are not known.
 func (k kind) entryType() EntryType { return kinds[k].name }

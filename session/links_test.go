@@ -438,3 +438,16 @@ func TestLinesMovedBeforeTheMarker(t *testing.T) {
 		t.Errorf("the path is %q", got)
 	}
 }
+
+// A line without an id is damaged, so it continues no session, whatever else it says.
+func TestRecordWithoutAnID(t *testing.T) {
+	t.Parallel()
+	for _, id := range []string{`"i$":"r"`, `"id":7`, `"id":""`} {
+		st := memory.New(nil)
+		mustGet(st.Create(t.Context(), "s0", store.Lines([]byte(`{"type":"session","id":"s0","version":1,"timestamp":"2026-01-01T00:00:00.000Z"}`),
+			fmt.Appendf(nil, `{"type":"custom",%s,"parent_id":null,"timestamp":"2026-01-01T00:00:01.000Z","custom":{"custom_type":"coppice.continued_to","data":{"session":"s1","of":"s0"}}}`, id))))(t)
+		if l := mustGet(session.ReadLink(t.Context(), st, "s0"))(t); l.ContinuedTo != "" {
+			t.Errorf("%s: the session is continued by %q", id, l.ContinuedTo)
+		}
+	}
+}

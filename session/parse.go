@@ -49,7 +49,7 @@ func parseEntry(text []byte) (Entry, error) {
 		return e, errors.New(`"type" is missing or not a string; such as "message"`)
 	}
 	names := []string{"id", "parent_id", "timestamp"}
-	if e.Type.isKnown() {
+	if e.Type.IsKnown() {
 		names = append(names, string(e.Type))
 	}
 	if name := wrongKind(e.Extra, names...); name == "timestamp" {
@@ -58,7 +58,7 @@ func parseEntry(text []byte) (Entry, error) {
 		return e, fmt.Errorf("%q has the wrong kind of value", name)
 	}
 	for _, f := range e.Extra {
-		if EntryType(f.Name).isKnown() && e.Type.isKnown() {
+		if EntryType(f.Name).IsKnown() && e.Type.IsKnown() {
 			return e, fmt.Errorf("an entry of type %q also has the payload of %q: append one entry for each", e.Type, f.Name)
 		}
 	}

@@ -127,7 +127,7 @@ func (e *Entry) checkPayload() error {
 		return fmt.Errorf("an entry cannot have the type %q", e.Type)
 	}
 	of, ok := e.payloadType()
-	known := e.Type.isKnown()
+	known := e.Type.IsKnown()
 	switch {
 	case !ok:
 		return fmt.Errorf("an entry of type %q has several payloads: append one entry for each", e.Type)
