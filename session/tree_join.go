@@ -75,12 +75,12 @@ func (t *tree) addBeginning(line store.Line, h rawjson.Head) {
 	case known && at < t.before:
 		head.attached = true
 		t.fillGap(at, head)
-	case known: // its line was damaged, and written again
-		t.inBeginning, head.attached = t.marker != noLine || isLeaf, true
-		t.addEntry(head)
 	case isLeaf:
 		t.addEntry(head)
 	case t.marker == noLine: // the first that is new
+	case known: // its line was damaged, and written again
+		t.inBeginning, head.attached = t.marker != noLine, true
+		t.addEntry(head)
 		t.inBeginning = false
 		t.addFirst(head)
 	case fits:
