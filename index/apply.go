@@ -215,8 +215,15 @@ func (w *writer) parentOf(s *state, rec *record) (n int64, isOrphan bool, err er
 			return -1, true, nil
 		}
 	}
-	// It names none, or one that cannot be right: most likely it is the line before.
-	n, rec.parent, err = w.lastNamed(s, s.next, rec.id)
+	// It names none, or one that cannot be right: most likely it is the line before, or the one before
+	// the gap that it fills.
+	place := s.next
+	if gap, found, err := w.numberOf(s, rec.id, idKey(rec.id)); err != nil {
+		return -1, false, err
+	} else if found {
+		place = gap
+	}
+	n, rec.parent, err = w.lastNamed(s, place)
 	rec.isRoot = n < 0
 	rec.placed = n >= 0
 	return n, false, err
@@ -275,7 +282,7 @@ func (w *writer) insert(s *state, rec *record, id any, parent int64) (int64, err
 
 // insertUnnamed adds a damaged line that may have been any entry, after the last known one.
 func (w *writer) insertUnnamed(s *state, rec *record) error {
-	parent, _, err := w.lastNamed(s, s.next, "")
+	parent, _, err := w.lastNamed(s, s.next)
 	if err != nil {
 		return err
 	}
@@ -288,11 +295,11 @@ func (w *writer) insertUnnamed(s *state, rec *record) error {
 }
 
 // lastNamed returns the number and the id of the last entry that has a line with its id, among
-// those before a number and without the one that is excepted, or -1.
-func (w *writer) lastNamed(s *state, before int64, except string) (int64, string, error) {
+// those before a number, or -1.
+func (w *writer) lastNamed(s *state, before int64) (int64, string, error) {
 	n, id := int64(-1), any(nil)
-	found, err := w.find([]any{&n, &id}, `SELECT n, id FROM entries WHERE session = ? AND n < ? AND id <> ? AND class <> ? ORDER BY n DESC LIMIT 1`,
-		s.id, before, idKey(except), classMissing)
+	found, err := w.find([]any{&n, &id}, `SELECT n, id FROM entries WHERE session = ? AND n < ? AND id IS NOT NULL AND class <> ? ORDER BY n DESC LIMIT 1`,
+		s.id, before, classMissing)
 	if err != nil || !found {
 		return -1, "", err
 	}

@@ -71,7 +71,7 @@ func (w *writer) findParents(s *state) error {
 		}
 		if at, ok := made[parent]; ok && o.n < o.line { // it filled a gap before its line
 			cameLate = true
-			before, _, err := w.lastNamed(s, o.n, "")
+			before, _, err := w.lastNamed(s, o.n)
 			if err != nil {
 				return err
 			}
@@ -155,7 +155,7 @@ func (w *writer) insertMissing(s *state, o orphan) (guess, error) {
 	if !found {
 		free, err = w.find([]any{&n, &parent}, `SELECT n, parent FROM entries WHERE session = ? AND id IS NULL AND pos > 0 AND n < ? ORDER BY n DESC LIMIT 1`, s.id, o.line)
 		if err == nil && !free {
-			parent, _, err = w.lastNamed(s, o.n, "")
+			parent, _, err = w.lastNamed(s, o.n)
 		}
 		if err != nil {
 			return guess{}, err

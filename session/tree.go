@@ -255,9 +255,10 @@ func (t *tree) addLine(line store.Line) {
 // or gap before it. Our writers always say it, if only with null, so the line was damaged: one
 // wrong bit in the name of the member is enough, and must not cut the path.
 func (t *tree) attachToLast(h *headLine) {
-	last := t.lineBefore(int32(len(t.nodes)))
-	if last != none && t.nodes[last].id == h.id { // a gap that this entry fills
-		last = t.lineBefore(last)
+	place := int32(len(t.nodes))
+	if gap, ok := t.at(h.id); ok { // which this entry fills
+		place = gap
+	last := t.lineBefore(place)
 	}
 	if h.isRoot = last == none; !h.isRoot {
 		h.parent, h.guessedParent = t.nodes[last].id, true

@@ -25,7 +25,7 @@ import (
 
 // Version is the version of the tables. A room with any other is rebuilt. Raise it whenever
 // the tables, the tokens or the meaning of a column change.
-const Version = 28
+const Version = 29
 
 var (
 	// ErrDamaged means that the tables cannot be used as they are. The room has emptied them
