@@ -78,9 +78,8 @@ type tree struct {
 	marker      store.Pos       // where that is; if it is noLine, the first new entry ends the beginning
 	copies      map[string]bool // the ids of the entries in its beginning
 	afterDamage bool            // a damaged line comes after the last of these
-	// The number, and one more, of an entry of which the parent may be a marker that was lost, and
-	// what that came after: see addFirst.
-	first, firstAfter int32
+	lostMarker  string          // the id of what may be its marker, which was lost: see addFirst
+	lostAfter   int32           // and the leaf before it, or none
 
 	// Only while loading:
 	detail   headDetail
@@ -258,8 +257,8 @@ func (t *tree) attachToLast(h *headLine) {
 	place := int32(len(t.nodes))
 	if gap, ok := t.at(h.id); ok { // which this entry fills
 		place = gap
-	last := t.lineBefore(place)
 	}
+	last := t.lineBefore(place)
 	if h.isRoot = last == none; !h.isRoot {
 		h.parent, h.guessedParent = t.nodes[last].id, true
 	}

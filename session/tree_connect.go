@@ -59,12 +59,25 @@ func (t *tree) chooseParents(guesses []guess) {
 			parents[i] = none
 		}
 	}
-	likely := LikelyParents(parents, func(i int32) bool { return !t.nodes[i].guessed })
+	hasLine := func(i int32) bool { return !t.nodes[i].guessed }
+	likely := LikelyParents(parents, hasLine)
 	for i, g := range guesses {
-		if g.after != none {
+		if n := &t.nodes[g.at]; n.guessed && n.id == t.lostMarker && isUpTo(g.after, t.lostAfter, parents, hasLine) {
+			guesses[i].after = t.lostAfter
+		} else if g.after != none {
 			guesses[i].after = likely[g.after]
 		}
 	}
+}
+
+// isUpTo reports whether neither an entry nor an ancestor of it comes after a place.
+func isUpTo(place, at int32, parents []int32, hasLine func(int32) bool) bool {
+	for ; at != none; at = parents[at] {
+		if at > place && hasLine(at) {
+			return false
+		}
+	}
+	return true
 }
 
 // LikelyParents returns the most likely parent of an entry that does not name one, for each place in
@@ -153,10 +166,10 @@ func (t *tree) cutCycles() {
 func (t *tree) addGap(p pendingParent) (at, after int32) {
 	child := t.nodes[p.child]
 	after, pos := t.lineBefore(p.child), child.pos
-	if t.first == p.child+1 {
-		after = t.firstAfter
-	} else if d := t.damageOf(p.parent, child.pos); d != nil {
-		after, pos = d.before, d.pos
+	if p.parent != t.lostMarker {
+		if d := t.damageOf(p.parent, child.pos); d != nil {
+			after, pos = d.before, d.pos
+		}
 	}
 	t.report(ProblemDangling, child.id, child.pos, fmt.Sprintf("its parent %q is missing", p.parent))
 	at = int32(len(t.nodes))

@@ -48,7 +48,8 @@ func (t *tree) enter(ctx context.Context, log store.Log, pos store.Pos) error {
 		if err := t.complete(ctx, log, p.shift); err != nil {
 			return err
 		}
-		t.inBeginning, t.before, t.marker, t.copies, t.afterDamage = true, int32(len(t.nodes)), noLine, make(map[string]bool), false
+		t.inBeginning, t.before, t.marker, t.lostMarker = true, int32(len(t.nodes)), noLine, ""
+		t.copies, t.afterDamage = make(map[string]bool), false
 		if p.marker != noLine {
 			t.marker = p.shift + p.marker
 		}
@@ -77,10 +78,10 @@ func (t *tree) addBeginning(line store.Line, h rawjson.Head) {
 		t.fillGap(at, head)
 	case isLeaf:
 		t.addEntry(head)
-	case t.marker == noLine: // the first that is new
 	case known: // its line was damaged, and written again
 		t.inBeginning, head.attached = t.marker != noLine, true
 		t.addEntry(head)
+	case t.marker == noLine: // the first that is new
 		t.inBeginning = false
 		t.addFirst(head)
 	case fits:
@@ -99,15 +100,16 @@ func fitsInBeginning(h rawjson.Head, copies map[string]bool) bool {
 }
 
 // addFirst adds the first entry that is new to a session without a marker. If its parent is not there,
-// it comes later, or it is most likely the marker, which followed the leaf.
+// it comes later, or it is most likely the marker, which followed the leaf, if that is there.
 func (t *tree) addFirst(h headLine) {
 	if _, ok := t.at(h.parent); ok || h.isRoot || h.guessedParent || h.parent == h.id {
 		t.addEntry(t.attachToLeaf(h))
 		return
 	}
-	t.first, t.firstAfter = int32(len(t.nodes))+1, none
-	if at, ok := t.at(t.logLeaf); ok {
-		t.firstAfter = at
+	if t.logLeaf == "" {
+		t.lostMarker, t.lostAfter = h.parent, none
+	} else if at, ok := t.at(t.logLeaf); ok {
+		t.lostMarker, t.lostAfter = h.parent, at
 	}
 	t.addEntry(h)
 }
