@@ -210,7 +210,7 @@ func (s *schema) checkLog(t rapid.TB, log store.Log) {
 
 // oddVectors have lines that a reader accepts and a writer must not write.
 var oddVectors = []string{
-	"content-defaults", "content-parts-string", "content-wrong-kinds", "damage-written-again-no-parent", "edit-missing-replacement", "header-none-nothing", "header-odd-version", "lines-older-forms", "lines-member-twice", "lines-no-id", "lines-wrong-kinds", "merge-odd-ids", "remarks-label-without-target", "tree-empty-parent",
+	"content-defaults", "content-parts-string", "content-wrong-kinds", "damage-written-again-no-parent", "edit-missing-replacement", "header-none-nothing", "header-odd-version", "lines-older-forms", "lines-member-twice", "lines-no-id", "lines-wrong-kinds", "merge-odd-ids", "remarks-label-without-target", "state-kept-revert-of-nothing", "tree-empty-parent",
 }
 
 // TestSchemaFitsVectors checks the good lines of the vectors, and that the schema
