@@ -162,6 +162,7 @@ func listOperations() []*Operation {
 		unary(Write, "entries.label", "PUT /v1/sessions/{session}/entries/{entry}/label", "Label an entry.", entries, (*Entries).Label),
 		unary(Read, "entries.context", "POST /v1/sessions/{session}/context", "Build what would be sent to a model.", entries, (*Entries).Context),
 		unary(Read, "entries.why", "GET /v1/sessions/{session}/requests", "Explain the last requests that agents sent.", entries, (*Entries).Why),
+		unary(Read, "entries.picture", "GET /v1/sessions/{session}/picture", "Draw how a conversation went, request by request.", entries, (*Entries).Picture),
 		stream(Read, "entries.tree", "GET /v1/sessions/{session}/tree", "Read every entry with its place in the tree.", entries, (*Entries).Tree),
 		unary(Read, "entries.rows", "GET /v1/sessions/{session}/rows", "Read a window of the path to a leaf, as people see it.", entries, (*Entries).Rows),
 		unary(Read, "entries.seek", "GET /v1/sessions/{session}/seek", "Find the next row that has a text or is of a kind.", entries, (*Entries).Seek),

@@ -266,21 +266,22 @@ func (h *Home) openIndexAt(ctx context.Context, path string) (*index.Index, erro
 
 // indexIn returns the index in a room.
 func (h *Home) indexIn(r room.Room, apart bool) (*index.Index, error) {
-	prices, err := readPrices(h.settings.pricesPath())
+	prices, err := h.settings.prices()
 	if err != nil {
 		return nil, errors.Join(err, r.Close())
 	}
 	return index.New(h.store, r, &index.Options{Prices: prices, Apart: apart}), nil
 }
 
-// readPrices returns the user's own prices, or nil if they have none.
-func readPrices(path string) (*index.Prices, error) {
+// prices returns what models cost, the user's own prices included.
+func (s *Settings) prices() (*index.Prices, error) {
+	path := s.pricesPath()
 	if path == "" {
-		return nil, nil
+		return index.DefaultPrices(), nil
 	}
 	prices, err := index.ReadPrices(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+		return index.DefaultPrices(), nil
 	}
 	return prices, err
 }

@@ -43,12 +43,9 @@ var makers = []struct{ prefix, provider string }{
 // whose price is known, and the built-in one. Those that are ready come first; otherwise they
 // are sorted by name. It asks no provider.
 func (s *Settings) Models() (*ModelsResult, error) {
-	prices, err := readPrices(s.pricesPath())
+	prices, err := s.prices()
 	if err != nil {
 		return nil, err
-	}
-	if prices == nil {
-		prices = index.DefaultPrices()
 	}
 	builtIn := s.knownModel(ModelChoice{Provider: offline.Name, Model: offline.ModelName}.settings(s), prices)
 	own := builtIn

@@ -393,6 +393,9 @@ func (c *Conversation) export(ctx context.Context, w io.Writer, leaf string, r *
 			return missingPart("export", "pages in HTML")
 		}
 		drawn.Cost = c.cost(ctx)
+		if drawn.Picture, err = c.picture(ctx, drawn, leaf); err != nil {
+			return err
+		}
 		var look func(*session.Entry)
 		if !r.Redact { // a redacted copy does not show what its original lacks
 			look = func(e *session.Entry) { result.Missing = append(result.Missing, c.missingOf(e)...) }

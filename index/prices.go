@@ -12,6 +12,7 @@ import (
 
 	"github.com/pelletier/go-toml/v2"
 
+	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store/vfs"
 )
 
@@ -146,6 +147,16 @@ func (p *Prices) Price(provider, model string) (Price, bool) {
 		}
 	}
 	return Price{}, false
+}
+
+// CostOf returns what a response costs that has no recorded cost, in micro-dollars, and whether the
+// price of its model is known.
+func (p *Prices) CostOf(bill *session.Bill) (microUSD int64, known bool) {
+	price, known := p.Price(bill.Provider, bill.Model)
+	u := &bill.Usage
+	return price.cost(Usage{
+		Input: int64(u.Input), Output: int64(u.Output), CacheRead: int64(u.CacheRead), CacheWrite: int64(u.CacheWrite), CacheHour: int64(min(u.CacheWriteHour, u.CacheWrite)),
+	}), known
 }
 
 // cost returns what usage costs in micro-dollars, rounded to the nearest.

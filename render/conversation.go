@@ -30,7 +30,9 @@ type Conversation struct {
 	// ids of the calls or by the prompts in the calls.
 	Subagents map[string]string
 
-	Cost string // what it has cost, in words; "" for nothing to say. Only the page shows it
+	// Only the page shows these.
+	Cost    string   // what it has cost, in words; "" for nothing to say
+	Picture *Picture // how it went; nil for none
 
 	Working string // the program that works on it now, or "". Only the terminal shows it
 

@@ -2,6 +2,7 @@ package render
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"time"
 )
@@ -74,6 +75,68 @@ func Money(micro int) string {
 		return fmt.Sprintf("$%.4f", float64(micro)/1e6)
 	}
 	return fmt.Sprintf("$%.2f", float64(micro)/1e6)
+}
+
+// Cost is an amount of money of which a part may be unknown: "$1.20", "at least $1.20", or
+// "cost unknown".
+func Cost(micro int64, partly bool) string {
+	text := Money(int(micro))
+	switch {
+	case micro == 0 && partly:
+		return "cost unknown"
+	case partly:
+		return "at least " + text
+	}
+	return text
+}
+
+// PercentOf returns how much a part is of a whole that is not 0, rounded to a whole number, but 100
+// only if it is all of it.
+func PercentOf(part, whole int64) int {
+	percent := int(math.Round(100 * float64(part) / float64(whole)))
+	if part < whole {
+		percent = min(percent, 99)
+	}
+	return percent
+}
+
+// Percent is PercentOf in words, or "" if there is no whole.
+func Percent(part, whole int64) string {
+	if whole <= 0 {
+		return ""
+	}
+	return strconv.Itoa(PercentOf(part, whole)) + "%"
+}
+
+// ShareOf says how much of a window is full: "31% of 200k", or "" if the window is not known.
+func ShareOf(tokens, window int64) string {
+	if window <= 0 {
+		return ""
+	}
+	return Percent(tokens, window) + " of " + Count(window)
+}
+
+// Duration says how long something took, in one unit or two: "45 s", "4 min", "2 h 5 min", "3 d 4 h".
+func Duration(d time.Duration) string {
+	const day = 24 * time.Hour
+	two := func(n int64, unit string, rest int64, smaller string) string {
+		text := fmt.Sprintf("%d %s", n, unit)
+		if rest > 0 {
+			text += fmt.Sprintf(" %d %s", rest, smaller)
+		}
+		return text
+	}
+	switch {
+	case d < time.Second:
+		return fmt.Sprintf("%d ms", d.Milliseconds())
+	case d < time.Minute:
+		return fmt.Sprintf("%d s", int(d.Seconds()))
+	case d < time.Hour:
+		return fmt.Sprintf("%d min", int(d.Minutes()))
+	case d < day:
+		return two(int64(d/time.Hour), "h", int64(d%time.Hour/time.Minute), "min")
+	}
+	return two(int64(d/day), "d", int64(d%day/time.Hour), "h")
 }
 
 // Ago says when something happened, seen from now, in local time: "5 min ago",

@@ -15,6 +15,7 @@ import (
 	"github.com/coppice-dev/coppice/home"
 	"github.com/coppice-dev/coppice/index"
 	"github.com/coppice-dev/coppice/provider"
+	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/server/web"
 )
 
@@ -194,7 +195,7 @@ func (s *Server) signedIn(w http.ResponseWriter, r *http.Request) {
 	g := GrantOf(r.Context())
 	answerJSON(w, map[string]any{
 		"name": g.Name, "access": g.Access, "open": s.o.Authorize == nil, "tools": !s.isConfined(g), "version": s.o.Version,
-		"filters": index.Filters(), "list_filters": index.ListFilters(),
+		"filters": index.Filters(), "list_filters": index.ListFilters(), "agents": render.AgentSigns(),
 	})
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"net/url"
 	"time"
 
 	"github.com/coppice-dev/coppice/home"
@@ -34,8 +35,8 @@ type pageEntry struct {
 	Facts []string  `json:"facts,omitempty"` // such as its model, in words
 }
 
-// pageRows answers as entries.rows does, with HTML instead of entries.
-func (s *Server) pageRows(op *described) http.Handler {
+// forPage answers an operation's request in the form that the page needs.
+func (s *Server) forPage(op *described, answer func(ctx context.Context, h *home.Home, request any) (any, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		noteOperation(r.Context(), op.Name)
 		read, err := s.read(op, w, r)
@@ -45,7 +46,7 @@ func (s *Server) pageRows(op *described) http.Handler {
 		}
 		ctx, cancel := s.limited(r, op)
 		defer cancel()
-		result, err := rowsForPage(ctx, s.o.Home, *read.(*home.RowsRequest))
+		result, err := answer(ctx, s.o.Home, read)
 		if err != nil {
 			s.fail(w, r, err)
 			return
@@ -64,6 +65,19 @@ func (s *Server) pageRows(op *described) http.Handler {
 	})
 }
 
+// pictureForPage answers as entries.picture does, with the picture as HTML. Its links are addresses
+// of the page, without the path that a proxy may have it below.
+func pictureForPage(ctx context.Context, h *home.Home, request any) (any, error) {
+	r := *request.(*home.PictureRequest)
+	r.Points = -1 // the picture says itself how many it has room for
+	result, err := h.Entries.Picture(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	at := "/s/" + url.PathEscape(result.Session) + "/e/"
+	return map[string]string{"html": html.Picture(&result.Picture, func(entry string) string { return at + url.PathEscape(entry) })}, nil
+}
+
 type pageRowsResult struct {
 	home.RowsResult
 	Rows []pageRow `json:"rows"`
@@ -72,7 +86,9 @@ type pageRowsResult struct {
 // maxPageRows is how many rows the page may ask for at once.
 const maxPageRows = 500
 
-func rowsForPage(ctx context.Context, h *home.Home, r home.RowsRequest) (*pageRowsResult, error) {
+// rowsForPage answers as entries.rows does, with HTML instead of entries.
+func rowsForPage(ctx context.Context, h *home.Home, request any) (any, error) {
+	r := *request.(*home.RowsRequest)
 	r.Count = min(cmp.Or(r.Count, 50), maxPageRows)
 	if r.At != "" || r.From < 0 { // find out where that is
 		first := r

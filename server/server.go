@@ -185,8 +185,11 @@ func (s *Server) addRoutes() {
 		if op.Route != "" {
 			s.mux.Handle(op.Route, s.operation(describe(op, registry)))
 			s.streams[op.Route] = op.Event != nil
-			if op.Name == "entries.rows" {
-				s.mux.Handle("GET /web/rows/{session}", s.pageRows(describe(op, registry)))
+			switch op.Name {
+			case "entries.rows":
+				s.mux.Handle("GET /web/rows/{session}", s.forPage(describe(op, registry), rowsForPage))
+			case "entries.picture":
+				s.mux.Handle("GET /web/picture/{session}", s.forPage(describe(op, registry), pictureForPage))
 			}
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"iter"
 	"math"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -404,14 +405,13 @@ func (p *page) branches(nodes []*render.Node, title string) {
 	p.raw("</ol></details></nav>\n")
 }
 
-// anchor writes the name of the element at which an item begins: its card, its first
+// anchorOf returns the name of the element at which an item begins: its card, its first
 // result or, if nothing of it is visible, its section.
-func (p *page) anchor(i int) {
+func (p *page) anchorOf(i int) string {
 	if results := p.items[i].results; p.hasCard(i) || len(results) > 0 && results[0].moved {
-		p.raw("e")
-		p.number(i + 1)
-		return
+		return "e" + strconv.Itoa(i+1)
 	}
-	p.raw("s")
-	p.number(p.items[i].section + 1)
+	return "s" + strconv.Itoa(p.items[i].section+1)
 }
+
+func (p *page) anchor(i int) { p.raw(p.anchorOf(i)) }

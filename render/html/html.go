@@ -37,8 +37,8 @@ var (
 	script string
 )
 
-// style is the style of the page: of its content, and of the frame around it.
-func style() string { return contentStyle + pageStyle }
+// style is the style of the page: of its content, of its picture, and of the frame around it.
+func style() string { return contentStyle + pictureStyle + pageStyle }
 
 // everything shows all branches one below the other where no script runs.
 const everything = "main [hidden],.marks [hidden]{display:block!important}.bar button,.bar label,#find{display:none}"
@@ -107,8 +107,27 @@ func (p *page) head() {
 		p.raw("</span> ")
 	}
 	p.raw("</p>\n")
+	p.how()
 	p.branches(p.outline.Roots, "Beginnings")
 	p.raw("</header>\n<main>\n")
+}
+
+// how writes the picture of how the conversation went.
+func (p *page) how() {
+	if p.Picture == nil || len(p.Picture.Points) == 0 {
+		return
+	}
+	s := &p.Picture.Sum
+	p.raw("<details class=how><summary>How it went: ")
+	p.text(render.Counted(s.Requests, "request", "requests") + ", " + render.Count(s.Context) + " tokens in the context at most")
+	p.raw("</summary>\n")
+	p.picture(p.Picture, func(entry string) string {
+		if n := p.outline.Node(entry); n != nil {
+			return "#" + p.anchorOf(p.at[n])
+		}
+		return ""
+	})
+	p.raw("</details>\n")
 }
 
 // bar writes the bar at the top: the title, the tools and the search field.

@@ -25,11 +25,16 @@ func share(n, most int64) float64 { return min(max(float64(n)/float64(max(most, 
 // Columns draws an upright bar for each value, one column wide, as a number of rows from the top
 // down. Anything above zero is visible.
 func Columns(values []int64, rows int) []string {
-	heights := []rune(" ▁▂▃▄▅▆▇█")
 	most := int64(1)
 	if len(values) > 0 {
 		most = max(slices.Max(values), 1)
 	}
+	return ColumnsOf(values, most, rows)
+}
+
+// ColumnsOf is Columns in a chart whose top is a given value.
+func ColumnsOf(values []int64, most int64, rows int) []string {
+	heights := []rune(" ▁▂▃▄▅▆▇█")
 	drawn := make([]string, rows)
 	for i := range drawn {
 		below := 8 * (rows - 1 - i) // the eighths that the rows below this one show
