@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -24,6 +23,12 @@ type StatsRequest struct {
 	// TimeZone is where a day begins at midnight: a name such as "Europe/Lisbon" or
 	// "UTC". Default: that of the machine that counts.
 	TimeZone string `json:"time_zone,omitempty"`
+	// By is what the bins are divided by: model, project or agent. Default: model.
+	By string `json:"by,omitempty"`
+	// Bin is how long a bin is: day, week (from Monday) or month. Default: a day or, if there are
+	// more than Columns, a week or a month.
+	Bin     string `json:"bin,omitempty"`
+	Columns int    `json:"columns,omitempty"` // how many bins there is room for; 0 means 60
 }
 
 // Usage is what some responses cost: on a day, by a model, in a session (Key says which), or
@@ -32,16 +37,7 @@ type Usage = index.Usage
 
 // CostOf returns what responses cost, in words: "$1.20", "at least $1.20" if the cost of
 // some is not known, or "cost unknown".
-func CostOf(u *Usage) string {
-	text := render.Money(int(u.CostMicroUSD))
-	switch {
-	case u.CostMicroUSD == 0 && (u.Unpriced > 0 || u.Recorded > 0):
-		return "cost unknown"
-	case u.Unpriced > 0 || u.Recorded > 0:
-		return "at least " + text
-	}
-	return text
-}
+func CostOf(u *Usage) string { return render.Cost(u.CostMicroUSD, u.Unpriced > 0 || u.Recorded > 0) }
 
 // ShortCost is CostOf for a narrow column: "$1.20", "$1.20+" if the cost of some responses is not
 // known, or "?".
@@ -65,26 +61,6 @@ func ShortTokens(s *SessionInfo) string {
 	return render.Count(s.Tokens)
 }
 
-// Trend adds up a value of days for a chart of at most so many columns, from the first of the days
-// to the last. Each column is as many days as it takes, and those without usage count as 0.
-func Trend(days []Usage, value func(*Usage) int64, columns int) (sums []int64, each int, err error) {
-	first, err := time.Parse(time.DateOnly, days[0].Key)
-	last, err2 := time.Parse(time.DateOnly, days[len(days)-1].Key)
-	if err := errors.Join(err, err2); err != nil {
-		return nil, 0, err
-	}
-	const day = 24 * time.Hour
-	span := int(last.Sub(first)/day) + 1
-	each = (span + columns - 1) / columns
-	sums = make([]int64, (span+each-1)/each)
-	for i := range days {
-		if at, err := time.Parse(time.DateOnly, days[i].Key); err == nil {
-			sums[int(at.Sub(first)/day)/each] += value(&days[i])
-		}
-	}
-	return sums, each, nil
-}
-
 // StatsResult is what was counted.
 type StatsResult struct {
 	Session  string            `json:"session,omitempty"`
@@ -94,6 +70,11 @@ type StatsResult struct {
 	Total    Usage             `json:"total"`
 	Cached   *int              `json:"cached_percent,omitempty"` // how much of all input came from the cache; missing if there was none
 	Days     []Usage           `json:"days"`
+	Bin      string            `json:"bin"`      // day, week or month
+	Bins     []StatsBin        `json:"bins"`     // of the whole time, also those without usage
+	Parts    []Usage           `json:"parts"`    // what the bins are divided into: the most tokens first, and the rest as one
+	Rest     int               `json:"rest"`     // how many are in that last one; 0 if there is none
+	Active   []ActiveDay       `json:"active"`   // the days on which something was said, in order
 	Models   []Usage           `json:"models"`   // most tokens first
 	Projects []Usage           `json:"projects"` // by directory, named by as much of its end as distinguishes it; most tokens first
 	Agents   []Usage           `json:"agents"`   // by the program that the sessions come from
@@ -118,7 +99,10 @@ func (s *Search) Stats(ctx context.Context, r StatsRequest) (*StatsResult, error
 }
 
 func (s *Search) stats(ctx context.Context, r StatsRequest) (*StatsResult, error) {
-	o := index.StatsOptions{Since: r.Since, Until: r.Until, Location: time.Local}
+	if err := r.checkBins(); err != nil {
+		return nil, err
+	}
+	o := index.StatsOptions{Since: r.Since, Until: r.Until, Location: time.Local, By: dividers[r.By]}
 	if r.TimeZone != "" {
 		var err error
 		if o.Location, err = time.LoadLocation(r.TimeZone); err != nil {
@@ -130,7 +114,7 @@ func (s *Search) stats(ctx context.Context, r StatsRequest) (*StatsResult, error
 	if err != nil {
 		return nil, err
 	}
-	c := counting{ix: ix, opts: o, result: &StatsResult{}}
+	c := counting{ix: ix, opts: o, asked: r, result: &StatsResult{}}
 	spent := int64(0)
 	if r.Session != "" {
 		found, err := s.home.indexed(ctx, r.Session)
@@ -156,6 +140,7 @@ func (s *Search) stats(ctx context.Context, r StatsRequest) (*StatsResult, error
 type counting struct {
 	ix     *index.Index
 	opts   index.StatsOptions
+	asked  StatsRequest
 	result *StatsResult
 }
 
@@ -179,7 +164,9 @@ func (c *counting) count(ctx context.Context) error {
 			return err
 		}
 	}
+	c.divide(stats)
 	activity := &stats.Activity
+	r.Active = activeDays(activity.Days)
 	r.Messages, r.Hours, r.Weekdays = activity.Messages, activity.Hours, activity.Weekdays
 	r.Tools, r.Roles = orEmpty(activity.Tools), orEmpty(activity.Roles)
 	topics, err := c.ix.Topics(ctx, c.opts, maxTopics)
@@ -196,10 +183,7 @@ func cachedPercent(cached, input int64) *int {
 	if input <= 0 {
 		return nil
 	}
-	percent := int(math.Round(100 * float64(cached) / float64(input)))
-	if cached < input {
-		percent = min(percent, 99)
-	}
+	percent := render.PercentOf(cached, input)
 	return &percent
 }
 

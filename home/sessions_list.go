@@ -264,10 +264,10 @@ func (s *Sessions) list(ctx context.Context, r ListRequest) (*ListResult, error)
 	result := &ListResult{Sessions: make([]SessionInfo, len(list)), Next: next}
 	for i := range list {
 		result.Sessions[i] = sessionInfo(&list[i])
-		if r.Cost {
-			if result.Sessions[i].Cost, err = usageOf(ctx, ix, list[i].ID); err != nil {
-				return nil, err
-			}
+	}
+	if r.Cost {
+		if err := addCosts(ctx, ix, result.Sessions, func(s *SessionInfo) *SessionInfo { return s }); err != nil {
+			return nil, err
 		}
 	}
 	if r.Total {
@@ -281,6 +281,20 @@ func (s *Sessions) list(ctx context.Context, r ListRequest) (*ListResult, error)
 		result.Unknown, err = ix.UnknownFilters(ctx, o)
 	}
 	return result, err
+}
+
+// addCosts adds its cost to each conversation of a list.
+func addCosts[T any](ctx context.Context, ix *index.Index, list []T, info func(*T) *SessionInfo) error {
+	ids := make([]string, len(list))
+	for i := range list {
+		ids[i] = info(&list[i]).ID
+	}
+	costs, err := ix.Spent(ctx, ids)
+	for i := range list {
+		cost := costs[ids[i]]
+		info(&list[i]).Cost = &cost
+	}
+	return err
 }
 
 // usageOf returns what a conversation cost.

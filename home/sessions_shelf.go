@@ -80,11 +80,8 @@ func (s *Sessions) shelf(ctx context.Context, r ShelfRequest) (*ShelfResult, err
 		return nil, err
 	}
 	if r.Cost {
-		for i := range f.result.Rows {
-			row := &f.result.Rows[i]
-			if row.Cost, err = usageOf(ctx, f.ix, row.ID); err != nil {
-				return nil, err
-			}
+		if err := addCosts(ctx, f.ix, f.result.Rows, func(row *ShelfRow) *SessionInfo { return &row.SessionInfo }); err != nil {
+			return nil, err
 		}
 	}
 	return &f.result, nil

@@ -57,7 +57,7 @@ type sum struct {
 func (s *sums) add(price int, u *Usage) {
 	for i := range *s {
 		if (*s)[i].price == price {
-			(*s)[i].Usage.add(*u)
+			(*s)[i].Usage.Add(*u)
 			return
 		}
 	}
@@ -72,6 +72,7 @@ type quarter struct {
 
 type day struct {
 	spent    sums
+	parts    map[string]*sums // if the days are divided
 	messages int64
 }
 
@@ -96,14 +97,22 @@ func (a *adding) read(ctx context.Context, db room.Tables) error {
 	if err := a.readNames(ctx, db); err != nil {
 		return err
 	}
-	where, args := `1 = 1`, []any{}
-	if a.o.Session != "" {
-		row, err := conversationOf(ctx, db, a.o.Session)
-		if err != nil {
-			return err
-		}
-		where, args = `l.session IN (SELECT id FROM sessions WHERE id = ?1 OR chain = ?1 AND chain <> 0)`, []any{row}
+	if a.o.Session == "" {
+		return a.readWhere(ctx, db, `1 = 1`)
 	}
+	row, err := conversationOf(ctx, db, a.o.Session)
+	if err != nil {
+		return err
+	}
+	return a.readOf(ctx, db, row)
+}
+
+// readOf adds up the ledgers of a conversation.
+func (a *adding) readOf(ctx context.Context, db room.Tables, row int64) error {
+	return a.readWhere(ctx, db, `l.session IN (SELECT id FROM sessions WHERE id = ?1 OR chain = ?1 AND chain <> 0)`, row)
+}
+
+func (a *adding) readWhere(ctx context.Context, db room.Tables, where string, args ...any) error {
 	rows, err := db.QueryContext(ctx, `SELECT l.data FROM ledgers l WHERE `+where, args...)
 	if err != nil {
 		return err
@@ -186,10 +195,30 @@ func (a *adding) spent(s *sheet, r *spentRow) {
 		price = a.newPrice(key)
 	}
 	a.total.add(price, &u)
-	a.quarter(r.quarter).day.spent.add(price, &u)
+	day := a.quarter(r.quarter).day
+	day.spent.add(price, &u)
+	if by := a.partOf(s, r); by >= 0 {
+		if day.parts == nil {
+			day.parts = make(map[string]*sums)
+		}
+		sumsOf(day.parts, a.names[by]).add(price, &u)
+	}
 	for _, s := range a.of {
 		s.add(price, &u)
 	}
+}
+
+// partOf returns the name that a row of a ledger counts for in the parts of its day, or -1.
+func (a *adding) partOf(s *sheet, r *spentRow) int64 {
+	switch a.o.By {
+	case PartModel:
+		return r.model
+	case PartDir:
+		return s.dir
+	case PartAgent:
+		return s.agent
+	}
+	return -1
 }
 
 func (a *adding) newPrice(key priceKey) int {
@@ -231,11 +260,15 @@ func (a *adding) stats() *Stats {
 		if len(d.spent) > 0 {
 			s.Days = append(s.Days, a.price(date, d.spent))
 		}
+		for key, part := range d.parts {
+			s.Parts = append(s.Parts, DayPart{date, a.price(key, *part)})
+		}
 		if d.messages > 0 {
 			c.Days = append(c.Days, Count{date, d.messages})
 		}
 	}
 	sortUsage(s.Days)
+	slices.SortFunc(s.Parts, func(x, y DayPart) int { return cmp.Or(cmp.Compare(x.Day, y.Day), cmp.Compare(x.Key, y.Key)) })
 	slices.SortFunc(c.Days, func(x, y Count) int { return cmp.Compare(x.Name, y.Name) })
 	return s
 }
@@ -284,7 +317,7 @@ func (a *adding) price(key string, all sums) Usage {
 		default:
 			u.CostMicroUSD, u.Unpriced = 0, u.Responses
 		}
-		total.add(u)
+		total.Add(u)
 	}
 	return total
 }

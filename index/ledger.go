@@ -215,7 +215,15 @@ type Stats struct {
 	Sessions []Usage // by the conversation's id
 	Dirs     []Usage // by the directory that the sessions are about; "" is none
 	Agents   []Usage // see session.AgentOf
+	Parts    []DayPart
 	Activity Activity
+}
+
+// DayPart is what a model, a directory or an agent spent on a day: see StatsOptions.By. They are
+// sorted by the day, then by the key.
+type DayPart struct {
+	Day string
+	Usage
 }
 
 // Stats adds up what responses cost and counts what was said, from sums that are kept for
@@ -234,4 +242,31 @@ func (ix *Index) Stats(ctx context.Context, o StatsOptions) (*Stats, error) {
 		return nil
 	})
 	return stats, err
+}
+
+// Spent returns what conversations cost, each by its id, as Stats does for one. It is for a page of a list.
+func (ix *Index) Spent(ctx context.Context, ids []string) (map[string]Usage, error) {
+	spent := make(map[string]Usage, len(ids))
+	err := ix.read(ctx, "stats", func(db room.Tables) error {
+		if err := ix.balance(ctx, db); err != nil {
+			return err
+		}
+		a := newAdding(ix, StatsOptions{})
+		if err := a.readNames(ctx, db); err != nil {
+			return err
+		}
+		for _, id := range ids {
+			row, err := conversationOf(ctx, db, id)
+			if err != nil {
+				return err
+			}
+			a.total = nil
+			if err := a.readOf(ctx, db, row); err != nil {
+				return err
+			}
+			spent[id] = a.price("", a.total)
+		}
+		return nil
+	})
+	return spent, err
 }

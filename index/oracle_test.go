@@ -111,7 +111,7 @@ func (ix *Index) sumUsage(rows *sql.Rows, o UsageOptions) ([]Usage, error) {
 		}
 		u.Key = o.keyOf(key)
 		if sum, ok := sums[u.Key]; ok {
-			sum.add(u)
+			sum.Add(u)
 		} else {
 			sums[u.Key] = &u
 		}

@@ -13,7 +13,18 @@ type StatsOptions struct {
 	Since, Until time.Time
 	Session      string         // the conversation of the session with this id or name; "" means all
 	Location     *time.Location // of days and hours. Default: UTC.
+	By           StatsBy        // what the days are divided by; "" is nothing
 }
+
+// StatsBy is what the usage of a day is divided by.
+type StatsBy string
+
+// The ways to divide a day.
+const (
+	PartModel StatsBy = "model"
+	PartDir   StatsBy = "dir"
+	PartAgent StatsBy = "agent"
+)
 
 // Activity counts what was said: when, by whom, and with which tools.
 type Activity struct {

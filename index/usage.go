@@ -243,7 +243,8 @@ func (u Usage) Tokens() int64 {
 	return u.Input + u.CacheRead + u.CacheWrite + u.Output + u.Recorded
 }
 
-func (u *Usage) add(v Usage) {
+// Add adds what other responses cost.
+func (u *Usage) Add(v Usage) {
 	u.Responses += v.Responses
 	u.Input += v.Input
 	u.CacheRead += v.CacheRead

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -20,55 +21,67 @@ import (
 // statsCommand is one command for all sessions and for one, because the questions are the same.
 func statsCommand(a *app) *cobra.Command {
 	var since, until string
+	r := home.StatsRequest{Columns: maxBins}
 	cmd := &cobra.Command{
 		Use:   "stats [ID]",
 		Short: "Tokens, cost, hours, tools and topics",
-		Long: "Shows tokens and cost over time, the busiest hours, the tools and models used, and\n" +
-			"the topics, for all sessions or for one. A response that several sessions share,\n" +
-			"because one was forked from another, is counted once.",
+		Long: "Shows when you worked, tokens and cost over time, the busiest hours, the tools and\n" +
+			"models used, and the topics, for all sessions or for one. A response that several\n" +
+			"sessions share, because one was forked from another, is counted once.\n\n" +
+			"Of one session it also draws how it went, request by request: how full the context was,\n" +
+			"compactions, requests that missed the cache, errors, branches, cost, and where the time\n" +
+			"went. In a pipe that is a table.",
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			r := home.StatsRequest{Session: strings.Join(args, "")}
+			r.Session = strings.Join(args, "")
 			if r.Since, r.Until, err = timesIn(since, until, time.Now()); err != nil {
 				return err
+			}
+			if r.Bin == "" && !a.isTerminal() && !a.flags.json {
+				r.Bin = home.BinDay // there is room for all of them
 			}
 			return a.withHome(cmd.Context(), false, func(h *home.Home) error {
 				s, err := h.Search.Stats(cmd.Context(), r)
 				if err != nil || a.flags.json {
 					return a.asJSON(s, err)
 				}
-				return a.printStats(s)
+				picture, err := a.picture(cmd.Context(), h, s.Session)
+				if err != nil {
+					return err
+				}
+				return a.printStats(&r, s, picture)
 			})
 		},
 	}
 	cmd.Flags().StringVar(&since, "since", "", "only since: 2026-03-01, or 7d ago")
 	cmd.Flags().StringVar(&until, "until", "", "only before")
+	cmd.Flags().StringVar(&r.By, "by", "model", "divide the bars by model, project or agent")
+	cmd.Flags().StringVar(&r.Bin, "bin", "", "how long a bar is: day, week or month (default: what fits)")
 	return a.withJSON(cmd)
 }
 
+// picture returns how a session went, or nil if all of them are counted.
+func (a *app) picture(ctx context.Context, h *home.Home, session string) (*home.PictureResult, error) {
+	if session == "" {
+		return nil, nil
+	}
+	return h.Entries.Picture(ctx, home.PictureRequest{Session: session, Points: -1})
+}
+
 // printStats draws the numbers.
-func (a *app) printStats(s *home.StatsResult) error {
+func (a *app) printStats(r *home.StatsRequest, s *home.StatsResult, picture *home.PictureResult) error {
 	lines := []string{a.wrap(a.statsSummary(s), "")}
-	byDay := "Tokens a day"
-	days := make([]index.Count, 0, len(s.Days))
-	for _, d := range s.Days {
-		days = append(days, index.Count{Name: d.Key, Count: d.Tokens()})
-	}
-	if len(days) > maxDays {
-		trend, err := a.trendLines(s.Days)
-		if err != nil {
-			return err
+	if picture != nil {
+		if drawn := a.style().Picture(&picture.Picture); len(drawn) > 0 {
+			lines = append(append(lines, ""), drawn...)
 		}
-		lines = append(lines, trend...)
+	} else {
+		lines = append(lines, a.yearLines(r, s)...)
 	}
-	if a.isTerminal() && len(days) > maxDays {
-		byDay = fmt.Sprintf("Tokens a day, on the last %d of %d days with any", maxDays, len(days))
-		days = days[len(days)-maxDays:]
-	}
+	lines = append(lines, a.binLines(r, s)...)
 	for _, c := range []struct {
 		title string
 		bars  []index.Count
 	}{
-		{byDay, days},
 		{"Tokens by project", compared(usageBars(s.Projects))},
 		{"Tokens by agent", compared(usageBars(s.Agents))},
 		{"Tokens by model", usageBars(s.Models)},
@@ -85,14 +98,13 @@ func (a *app) printStats(s *home.StatsResult) error {
 }
 
 const (
-	maxDays = 14
+	maxBins = 16 // on a terminal
 	maxBars = 15 // of a chart on a terminal
 
 	maxSessions = 5
 	barWidth    = 40
+	widestBar   = 100
 	minBar      = 6 // on a narrow terminal
-
-	trendWidth = 76 // columns
 )
 
 // usageBars has a bar for each of some sums, and says what each cost.
@@ -209,22 +221,74 @@ func (a *app) barLines(title string, bars []index.Count) []string {
 	return lines
 }
 
-// trendLines draws the tokens of all days as one line, those without any
-// included. A character stands for one day, or for several.
-func (a *app) trendLines(days []home.Usage) ([]string, error) {
-	room := trendWidth
+// yearLines draws when something was said, on a terminal.
+func (a *app) yearLines(r *home.StatsRequest, s *home.StatsResult) []string {
+	if a.width() == 0 || len(s.Active) == 0 {
+		return nil
+	}
+	levels := make(map[string]int, len(s.Active))
+	for _, day := range s.Active {
+		levels[day.Day] = day.Level
+	}
+	today := time.Now()
+	if !r.Until.IsZero() {
+		today = r.Until.Add(-time.Nanosecond)
+	}
+	drawn := a.style().Year(today, func(day string) int { return levels[day] })
+	if drawn == nil {
+		return nil
+	}
+	return append([]string{"", a.paint(bold, "Messages by the day, on "+render.Counted(len(s.Active), "day", "days"))}, drawn...)
+}
+
+// binLines draws a bar for each day, week or month, divided by model, project or agent.
+func (a *app) binLines(r *home.StatsRequest, s *home.StatsResult) []string {
+	if len(s.Bins) == 0 {
+		return nil
+	}
+	bins, title := s.Bins, "Tokens a "+s.Bin
+	if a.isTerminal() && len(bins) > maxBins {
+		title += fmt.Sprintf(", the last %d of %d", maxBins, len(bins))
+		bins = bins[len(bins)-maxBins:]
+	}
+	if len(s.Parts) > 1 {
+		title += ", by " + r.By
+	}
+	lines := []string{"", a.paint(bold, title)}
+	most := int64(1)
+	for i := range bins {
+		most = max(most, bins[i].Usage.Tokens())
+	}
+	room, number := barWidth, len(render.Thousands(int(most)))
 	if width := a.width(); width > 0 {
-		room = min(room, width-2)
+		room = max(min(width-len("  2026-01-02    $1,000.00+")-number, widestBar), minBar)
 	}
-	sums, each, err := home.Trend(days, func(u *home.Usage) int64 { return u.Tokens() }, room)
-	if err != nil {
-		return nil, err
+	for i := range bins {
+		b := &bins[i]
+		if b.Usage.Tokens() == 0 && !a.isTerminal() {
+			continue
+		}
+		line := "  " + b.Key
+		if n := b.Usage.Tokens(); n > 0 {
+			line += "  " + a.paint(green, terminal.Stack(b.Tokens, most, room)) + " " + render.Thousands(int(n)) + "  " + home.ShortCost(&b.Usage)
+		}
+		lines = append(lines, line)
 	}
-	title := fmt.Sprintf("Tokens from %s to %s", days[0].Key, days[len(days)-1].Key)
-	if each > 1 {
-		title += fmt.Sprintf(", %d days a column", each)
+	if len(s.Parts) < 2 {
+		return lines
 	}
-	return []string{"", a.paint(bold, title), "  " + a.paint(green, terminal.Columns(sums, 1)[0])}, nil
+	for i := range s.Parts {
+		u := &s.Parts[i]
+		if u.Tokens() == 0 {
+			continue // no bar shows it
+		}
+		name := cmp.Or(u.Key, "-")
+		if s.Rest > 0 && i == len(s.Parts)-1 {
+			name = fmt.Sprintf("%d others", s.Rest)
+		}
+		lines = append(lines, "  "+a.paint(green, strings.Repeat(terminal.Shade(i), 2))+" "+render.OneLine(name, 40)+"  "+render.Thousands(int(u.Tokens()))+"  "+home.CostOf(u))
+	}
+	return lines
 }
 
 // hourLines draws the hours of a day as one line.

@@ -56,7 +56,7 @@ func (s *stats) title() string   { return "stats" }
 func (s *stats) session() string { return s.id }
 
 func (s *stats) enter() tea.Cmd {
-	r := home.StatsRequest{Session: s.id}
+	r := home.StatsRequest{Session: s.id, Columns: maxColumns}
 	if days := periods[s.period].days; days > 0 {
 		r.Since = s.Now().AddDate(0, 0, -days)
 	}
@@ -76,7 +76,7 @@ func (s *stats) update(msg tea.Msg) tea.Cmd {
 	}
 	s.found, s.lines = found, nil
 	s.addSummary()
-	if len(found.Days) > 1 {
+	if len(found.Bins) > 1 {
 		s.addDays()
 	}
 	s.addUsage("By project", "project", found.Projects)
@@ -114,18 +114,27 @@ func (s *stats) addSummary() {
 	}
 }
 
-// addDays draws the days as columns: what they cost, or how many tokens they had if that is not
-// known.
+// maxColumns is how many days, weeks or months are drawn beside each other.
+const maxColumns = 60
+
+// addDays draws days, weeks or months as columns: what they cost, or how many tokens they had if
+// that is not known.
 func (s *stats) addDays() {
 	const rows = 6
-	what, value := "Cost a day", func(u *home.Usage) int64 { return u.CostMicroUSD }
+	what, value := "Cost", func(u *home.Usage) int64 { return u.CostMicroUSD }
 	if s.found.Total.CostMicroUSD == 0 {
-		what, value = "Tokens a day", func(u *home.Usage) int64 { return u.Tokens() }
+		what, value = "Tokens", func(u *home.Usage) int64 { return u.Tokens() }
 	}
-	s.heading(what)
+	s.heading(what + " a " + s.found.Bin)
 	s.add(nil, func(st style) []string {
-		values := daily(s.found.Days, value, max(st.Width-16, 10))
-		first, last := s.found.Days[0].Key, s.found.Days[len(s.found.Days)-1].Key
+		room := max(st.Width-16, 10)
+		bins := s.found.Bins[max(len(s.found.Bins)-room, 0):]
+		wide := max(min(room/len(bins), 4), 1)
+		var values []int64
+		for i := range bins {
+			values = append(values, slices.Repeat([]int64{value(&bins[i].Usage)}, wide)...)
+		}
+		first, last := bins[0].Key, bins[len(bins)-1].Key
 		most := slices.Max(values)
 		top := render.Count(most)
 		if value(&s.found.Total) == s.found.Total.CostMicroUSD {
@@ -142,19 +151,6 @@ func (s *stats) addDays() {
 		space := max(len(values)-len(first)-len(last), 1)
 		return append(drawn, strings.Repeat(" ", 13)+st.Paint(terminal.Dim, first+strings.Repeat(" ", space)+last))
 	})
-}
-
-// daily returns the values of a chart that is at most so wide. A day may be several columns.
-func daily(days []home.Usage, value func(*home.Usage) int64, width int) (values []int64) {
-	sums, _, err := home.Trend(days, value, width)
-	if err != nil {
-		return []int64{0} // no day that the index counts is written so
-	}
-	wide := max(min(width/len(sums), 4), 1)
-	for _, sum := range sums {
-		values = append(values, slices.Repeat([]int64{sum}, wide)...)
-	}
-	return values
 }
 
 // maxShown is how many bars a part shows.
