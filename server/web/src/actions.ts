@@ -124,7 +124,7 @@ export function sessionKeys(ids: string[], may: boolean): Keys {
     Delete: () => void trash(ids), "#": () => void trash(ids),
   }
   return {
-    t: only(() => go(path`/s/${id}/tree`)), x: only(() => go(path`/s/${id}/context`)), o: only(() => go(path`/s/${id}/share`)), X: only(() => go(path`/s/${id}/share`)), i: only(() => go(path`/s/${id}/images`)),
+    t: only(() => go(path`/s/${id}/tree`)), x: only(() => go(path`/s/${id}/context`)), o: only(() => go(path`/s/${id}/share`)), X: only(() => go(path`/s/${id}/share`)), i: only(() => go(path`/s/${id}/images`)), w: only(() => go(path`/s/${id}/picture`)),
     y: () => void (ids.length > 1 ? copy(ids.join("\n"), counted(ids.length, "id")) : copy(linkTo(path`/s/${id}`), "a link to the conversation")),
     Y: only(() => copyMarkdown(id)),
     r: only(() => copy(`coppice resume ${id}`, "the command that resumes it")), ...(may ? writing : {}),

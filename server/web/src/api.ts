@@ -83,7 +83,7 @@ export async function stream(method: string, url: string, o: { query?: Query, bo
   }
 }
 
-export type Me = { name: string, access: "read" | "write" | "admin", open: boolean, tools: boolean, version: string, filters: string[], list_filters: string[] }
+export type Me = { name: string, access: "read" | "write" | "admin", open: boolean, tools: boolean, version: string, filters: string[], list_filters: string[], agents?: Record<string, { sign: string, hue: number }> }
 
 export const me = () => get<Me>("/web/me")
 
@@ -102,7 +102,7 @@ export async function signOut(): Promise<void> {
 export type Session = {
   id: string, title: string, named: boolean, tags: string[], agent: string, project?: string, cwd?: string, created: string, updated: string
   messages: number, entries: number, branches: number, tokens?: number, models: Count[], tools: Count[], parent?: string, relation?: string
-  subagents: number, forks: number, pinned: boolean, archived: boolean, problems: number, leaf: string, links: number
+  subagents: number, forks: number, pinned: boolean, archived: boolean, problems: number, leaf: string, links: number, cost?: Usage
 }
 export type Count = { name: string, count: number }
 export type Hit = {

@@ -35,7 +35,7 @@ function SignIn({ onIn }: { onIn: () => void }) {
 const allKeys: Record<string, [string, string][]> = {
   Everywhere: [["↑ ↓ j k", "move"], ["PgUp PgDn", "move by a page"], ["g G", "first, last"], ["Enter", "open"], ["Esc", "back"], ["/", "search, or find"], ["u", "undo"], ["$", "usage"], ["?", "this help"]],
   "The list": [["Space", "unfold what came from it"], ["m Alt+click", "mark"], ["b", "by project, by day"], ["e", "with empty ones"]],
-  "A conversation": [[".", "what can be done"], ["t", "tree"], ["x", "context"], ["i", "images"], ["c", "chat"], ["r", "copy the command that resumes it"], ["f", "fork"], ["o", "export"], ["X", "redact"], ["y", "copy a link"], ["R", "rename"], ["T", "tag"], ["s", "pin"], ["Y", "copy as Markdown"], ["v", "rate"], ["Del #", "trash"]],
+  "A conversation": [[".", "what can be done"], ["t", "tree"], ["x", "context"], ["w", "picture"], ["i", "images"], ["c", "chat"], ["r", "copy the command that resumes it"], ["f", "fork"], ["o", "export"], ["X", "redact"], ["y", "copy a link"], ["R", "rename"], ["T", "tag"], ["s", "pin"], ["Y", "copy as Markdown"], ["v", "rate"], ["Del #", "trash"]],
   "Its transcript": [["p P", "next, previous prompt"], ["e E", "error"], ["d D", "edit"], ["m M", "compaction"], ["n N", "hit"], ["] [", "other branches"], ["Space", "unfold"], ["z Z", "unfold tools, thinking"], ["l", "outline"]],
   "Its tree": [["b", "branch here"], ["l", "label"], ["Space", "mark"], ["=", "compare with the mark"], ["z", "unfold"], ["+ - 0", "zoom the drawing"]],
   "A call that waits": [["y", "allow"], ["a", "always: see the rules"], ["n", "deny, with a reason"], ["Esc", "stop the turn, in the box"]],

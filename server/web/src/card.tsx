@@ -1,5 +1,6 @@
 // What a person needs to take up a conversation again.
 import { type Card, get, path, type Rows } from "./api"
+import { AgentSign } from "./agent"
 import { useTrusted } from "./drawn"
 import { cost, counted, exact, Failed, Link, useAsked } from "./ui"
 
@@ -12,7 +13,7 @@ export function CardView({ id }: { id: string }) {
   const s = c.session, at = (entry: string) => path`/s/${s.id}/e/${entry}`
   return <section class="card" aria-label="Resume card">
     <h1 dir="auto"><Link to={path`/s/${s.id}`}>{s.title || "untitled"}</Link></h1>
-    <p class="facts">{[s.agent, s.project, exact(s.updated), counted(s.messages, "message"), c.model, c.spent.responses ? cost(c.spent) : ""].filter(Boolean).join(" · ")}</p>
+    <p class="facts"><AgentSign name={s.agent} /> {[s.agent, s.project, exact(s.updated), counted(s.messages, "message"), c.model, c.spent.responses ? cost(c.spent) : ""].filter(Boolean).join(" · ")}</p>
     {c.unfinished && <p class="stop">This is not finished: it waits for the model, or for a call.</p>}
     {c.last && <><h2>Asked last</h2><p dir="auto" class="asis">{c.last}</p></>}
     {c.answer && <><h2>Answered</h2>{answer.value?.entry === entry && answer.value?.html ? <div class="answer" dangerouslySetInnerHTML={inner} /> : <p dir="auto" class="asis">{c.answer}</p>}{c.answer_entry && <p><Link to={at(c.answer_entry)}>Read on</Link></p>}</>}

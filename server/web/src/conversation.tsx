@@ -10,9 +10,10 @@ import { Compare } from "./compare"
 import { Share } from "./share"
 import { Images } from "./images"
 import { Composer } from "./chat"
+import { Picture } from "./picture"
 import { useTurn } from "./turns"
 
-const views: [string, string, string][] = [["", "Transcript", ""], ["tree", "Tree", "t"], ["context", "Context", "x"], ["images", "Images", "i"], ["share", "Export", "o"]]
+const views: [string, string, string][] = [["", "Transcript", ""], ["tree", "Tree", "t"], ["context", "Context", "x"], ["picture", "Picture", "w"], ["images", "Images", "i"], ["share", "Export", "o"]]
 
 export function Conversation({ id, rest, query }: { id: string, rest: string[], query: URLSearchParams }) {
   const about = useAsked((signal) => get<Session>(path`/v1/sessions/${id}`, undefined, signal), [id])
@@ -28,6 +29,7 @@ export function Conversation({ id, rest, query }: { id: string, rest: string[], 
       case "tree": return <Tree id={id} at={query.get("at") ?? ""} />
       case "context": return <Context id={id} leaf={query.get("leaf") ?? ""} />
       case "compare": return <Compare id={id} a={a ?? ""} b={b ?? ""} />
+      case "picture": return <Picture id={id} />
       case "images": return <Images id={id} />
       case "share": return <Share id={id} />
     }

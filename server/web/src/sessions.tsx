@@ -1,7 +1,8 @@
 // The list of conversations, and search as one types.
 import { useContext, useEffect, useRef, useState } from "preact/hooks"
 import { type Found, get, type Hit, path } from "./api"
-import { ago, counted, exact, Failed, FixedList, go, highlighted, moves, short, useKeys, useMay, usePages, Who } from "./ui"
+import { ago, cost, counted, exact, Failed, FixedList, go, highlighted, Link, moves, short, useKeys, useMay, usePages, Who } from "./ui"
+import { AgentSign } from "./agent"
 import { sessionActions, sessionKeys } from "./actions"
 import { Complete, useValues } from "./complete"
 import { useLive } from "./live"
@@ -91,14 +92,17 @@ function SessionRow({ r: { s, depth, first }, by, here, marked, open, fold }: { 
     <b dir="auto" style={{ paddingLeft: `${Math.min(depth, 8)}rem` }}>{depth > 0 && <small>{s.relation} </small>}
       {below > 0 && <span class="fold" title={`${counted(s.forks, "fork")}, ${counted(s.subagents, "subagent")} (Space)`} onClick={(e) => { e.preventDefault(); e.stopPropagation(); fold() }}>{open ? "▾" : `▸${below}`} </span>}
       {s.pinned && "★ "}{s.title || "untitled"}</b><time title={exact(s.updated)}>{ago(s.updated)}</time>
-    <span class="facts" style={{ paddingLeft: `${Math.min(depth, 8)}rem` }}>{[s.archived && "archived", s.problems > 0 && "damaged", s.agent, by !== "project" && s.project, counted(s.messages, "message"), s.branches > 1 && counted(s.branches, "branch", "branches"), s.tokens && short(s.tokens) + " tokens"].filter(Boolean).join(" · ")}</span>
-    <span class="tags">{s.tags.map((t) => "#" + t).join(" ")}</span>
+    <span class="facts" style={{ paddingLeft: `${Math.min(depth, 8)}rem` }}><AgentSign name={s.agent} /> <span class="hide">{s.agent} · </span>{[s.archived && "archived", s.problems > 0 && "damaged", by !== "project" && s.project, counted(s.messages, "message"), s.branches > 1 && counted(s.branches, "branch", "branches"), s.tokens && short(s.tokens) + " tokens"].filter(Boolean).join(" · ")}</span>
+    <span class="tags">{s.tags.map((t) => "#" + t).join(" ")}{s.cost && s.cost.cost_micro_usd > 0 && <small title={cost(s.cost)}> {cost(s.cost).replace("at least ", "≥ ")}</small>}</span>
   </div>
 }
 
 function Nothing({ filter, unknown, found }: { filter: string, unknown?: Unknown[], found?: Found }) {
-  const { filters } = useContext(Who)
-  if (!filter) return <div class="empty"><p>There are no conversations yet.</p><p><code>coppice import --all</code> brings in those of the agents on the machine of the server, and <kbd>c</kbd> begins one.</p></div>
+  const { filters } = useContext(Who), may = useMay("write")
+  if (!filter) return <div class="empty"><h2>There are no conversations yet</h2><ol>
+    <li>Bring in those of the agents on the machine of the server:<br /><code>coppice import --all</code></li>
+    <li>See which agents there are, without importing anything:<br /><code>coppice import</code></li>
+    <li>{may ? <><Link to="/new">Begin a conversation</Link> here <kbd>c</kbd></> : <>Begin one in a terminal: <code>coppice chat</code></>}</li></ol></div>
   return <div class="empty"><p>Nothing was found.</p>
     {unknown?.map((u) => <p>No session has {u.filter}:{u.value}{u.did_you_mean?.length ? `; did you mean ${u.did_you_mean.join(", ")}` : u.known?.length ? `; there are ${u.known.join(", ")}` : ""}.</p>)}
     {found?.did_you_mean?.length ? <p>Did you mean {found.did_you_mean.join(", or ")}?</p> : null}
@@ -131,7 +135,7 @@ function Hits(p: Props & { onClear: () => void }) {
       row={(h) => h ? <div class={h.session === p.open ? "session hit current" : "session hit"}>
         <b dir="auto">{h.title || "untitled"}</b><time title={exact(h.updated)}>{ago(h.updated)}</time>
         <span class="snippet" dir="auto">{highlighted(h.snippet, h.highlights)}</span>
-        <span class="facts">{[h.agent, h.project, h.tool || h.role || h.kind, (h.hits ?? 0) > 1 ? counted(h.hits!, "hit") : ""].filter(Boolean).join(" · ")}</span></div> : <span class="wait" />} />
+        <span class="facts"><AgentSign name={h.agent} /> <span class="hide">{h.agent} · </span>{[h.project, h.tool || h.role || h.kind, (h.hits ?? 0) > 1 ? counted(h.hits!, "hit") : ""].filter(Boolean).join(" · ")}</span></div> : <span class="wait" />} />
   </>
 }
 

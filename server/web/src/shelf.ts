@@ -24,7 +24,7 @@ function localTime(): string {
 export function useShelf(q: Asking) {
   const on = [q.filter, q.sort, q.byProject, q.withEmpty], question = on.join("\n")
   const list = (more: Record<string, number | boolean>, signal?: AbortSignal) =>
-    get<Rows>("/v1/shelf", { filter: q.filter, sort: q.sort, by_project: q.byProject, empty: q.withEmpty, now: localTime(), ...more }, signal)
+    get<Rows>("/v1/shelf", { filter: q.filter, sort: q.sort, by_project: q.byProject, empty: q.withEmpty, cost: true, now: localTime(), ...more }, signal)
   const [answer, setAnswer] = useState<{ to: string, rows: Rows }>()
   const found = answer?.to === question ? answer.rows : undefined
   const pages = usePages<Row>(pageSize, async (from, limit, signal) => {

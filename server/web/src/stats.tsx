@@ -1,75 +1,75 @@
-// What was used, by day, model, project and tool.
-import { useEffect, useRef, useState } from "preact/hooks"
-import uPlot from "uplot"
+// What was used: when, by which models, projects and agents, with which tools.
+import { useState } from "preact/hooks"
 import { type Count, get, path, type Usage } from "./api"
-import { cost, counted, Failed, Link, short, useAsked, useTitle } from "./ui"
+import { AgentSign } from "./agent"
+import { cost, Failed, money, short, useAsked, useTitle } from "./ui"
+import { type Active, only, Rank, type Ranked, Stacked, useWidth, Year } from "./pictures"
 
+type Bin = Usage & { key: string, until: string, part_tokens: number[], part_costs: number[] }
 type Result = {
-  messages: number, total: Usage, cached_percent?: number, days: Usage[], models: Usage[], projects: Usage[], agents: Usage[], sessions: Usage[], tools: Count[], hours: number[], titles?: Record<string, string>
+  messages: number, total: Usage, cached_percent?: number, bin: string, bins: Bin[], parts: Usage[], rest: number, active: Active[]
+  models: Usage[], projects: Usage[], agents: Usage[], sessions: Usage[], tools: Count[], titles?: Record<string, string>
 }
 
 const spans: [string, number][] = [["7 days", 7], ["30 days", 30], ["90 days", 90], ["a year", 365], ["all", 0]]
+const dividers = ["model", "project", "agent"]
 const tokens = (u: Usage) => u.input + u.cache_read + u.cache_write + u.output + u.recorded
+const zone = () => Intl.DateTimeFormat().resolvedOptions().timeZone
+/** midnight is when the day some days ago began. */
+const midnight = (days: number) => { const t = new Date(); t.setHours(0, 0, 0, 0); t.setDate(t.getDate() - days); return t.toISOString() }
+/** here is today's date where the reader is. */
+const here = () => { const t = new Date(); return new Date(+t - t.getTimezoneOffset() * 6e4).toISOString().slice(0, 10) }
+const stats = (query: Record<string, string | number | undefined>, signal: AbortSignal) => get<Result>("/v1/stats", { time_zone: zone(), ...query }, signal)
+
+function Choice<T extends string | number>({ label, all, is, set }: { label: string, all: [string, T][], is: T, set: (to: T) => void }) {
+  return <span role="group" aria-label={label}>{all.map(([name, to]) => <button aria-pressed={to === is} onClick={() => set(to)}>{name}</button>)}</span>
+}
 
 export function Stats() {
-  const [days, setDays] = useState(30)
-  const asked = useAsked((signal) => get<Result>("/v1/stats", {
-    since: days ? new Date(Date.now() - days * 864e5).toISOString() : undefined, time_zone: Intl.DateTimeFormat().resolvedOptions().timeZone,
-  }, signal), [days])
+  const [days, setDays] = useState(30), [by, divide] = useState("model"), [bin, setBin] = useState("")
+  const [measure, setMeasure] = useState("cost")
+  const [box, width] = useWidth<HTMLElement>()
+  const columns = Math.max(12, Math.floor(width / 120) * 12) // a column and its gap have at least ten pixels
+  const asked = useAsked(async (signal) => width ? stats({ since: days ? midnight(days - 1) : undefined, by, bin, columns }, signal) : undefined, [days, by, bin, columns, width > 0])
+  const year = useAsked((signal) => stats({ since: midnight(378) }, signal), [])
   const r = asked.value
   useTitle("Usage")
-  return <section class="stats" aria-label="Usage"><h1>Usage</h1>
-    <p class="tools" role="group" aria-label="Time">{spans.map(([name, n]) => <button aria-pressed={n === days} onClick={() => setDays(n)}>{name}</button>)}</p>
-    <Failed error={asked.error} />
-    {r && <>
+  const name = (u: Usage, i: number) => r!.rest > 0 && i === r!.parts.length - 1 ? `${r!.rest} others` : u.key || "none"
+  const isMoney = measure === "cost" && !!r?.total.cost_micro_usd
+  return <section class="stats" aria-label="Usage" ref={box}><h1>Usage</h1>
+    <Failed error={asked.error ?? year.error} />
+    {year.value && <Year days={year.value.active} today={here()} />}
+    <p class="tools"><Choice label="Time" all={spans} is={days} set={setDays} /></p>
+    {r && <div aria-busy={asked.busy}>
       <dl class="totals"><div><dt>Cost</dt><dd>{cost(r.total)}</dd></div><div><dt>Tokens</dt><dd>{short(tokens(r.total))}</dd></div><div><dt>From the cache</dt><dd>{r.cached_percent === undefined ? "–" : r.cached_percent + "%"}</dd></div><div><dt>Messages</dt><dd>{short(r.messages)}</dd></div></dl>
-      <Chart title="Tokens by day" days={r.days} of={tokens} show={short} />
-      <Chart title="Cost by day" days={r.days} of={(u) => u.cost_micro_usd} show={(n) => "$" + String(+(n / 1e6).toPrecision(3))} />
-      <div class="tables"><Table title="Models" rows={r.models} /><Table title="Projects" rows={r.projects} /><Table title="Agents" rows={r.agents} />
-        <Table title="Conversations" rows={r.sessions.slice(0, 15)} name={(key) => <Link to={path`/s/${key}`}>{r.titles?.[key] ?? key}</Link>} />
-        <section><h2>Tools</h2><div class="wide"><table><tbody>{r.tools.slice(0, 15).map((t) => <tr><th scope="row">{t.name}</th><td class="right">{t.count.toLocaleString("en")}</td></tr>)}</tbody></table></div></section></div>
-    </>}
+      <h2>{isMoney ? "Cost" : "Tokens"} by {r.bin}</h2>
+      <p class="tools"><Choice label="Measure" all={[["Cost", "cost"], ["Tokens", "tokens"]]} is={isMoney ? "cost" : "tokens"} set={setMeasure} />
+        <Choice label="Divided by" all={dividers.map((d) => ["by " + d, d])} is={by} set={divide} />
+        <Choice label="Length of a column" all={[["auto", ""], ["days", "day"], ["weeks", "week"], ["months", "month"]].filter(([, b]) => fits(b, days || spanOf(r.bins), columns)) as [string, string][]} is={bin} set={setBin} /></p>
+      {r.bins.length ? <Stacked title={isMoney ? "Cost" : "Tokens"} bin={r.bin} bins={r.bins} show={isMoney ? dollars : short}
+        parts={r.parts.map((u, i) => ({ name: name(u, i), to: u.key && !(r.rest > 0 && i === r.parts.length - 1) ? only(by, u.key) : undefined, values: r.bins.map((b) => isMoney ? b.part_costs[i] : b.part_tokens[i]) }))} />
+        : <p class="soft">Nothing was used in this time.</p>}
+      <div class="ranks">
+        <Used title="Models" what="model" rows={r.models} />
+        <Used title="Projects" what="project" rows={r.projects} />
+        <Used title="Agents" what="agent" rows={r.agents} />
+        <Rank title="Most expensive conversations" what="conversation" heads={["tokens", "cost"]} rows={r.sessions.slice(0, 12).map((u) => ({ key: u.key!, name: r.titles?.[u.key!] || u.key!, to: path`/s/${u.key!}`, n: u.cost_micro_usd, cells: [short(tokens(u)), cost(u)] }))} />
+        <Rank title="Tools" what="tool" heads={["calls"]} rows={r.tools.map((t) => ({ key: t.name, name: t.name || "none", to: t.name ? only("tool", t.name) : undefined, n: t.count, cells: [t.count.toLocaleString("en")] }))} />
+      </div>
+    </div>}
   </section>
 }
 
-function Table({ title, rows, name }: { title: string, rows: Usage[], name?: (key: string) => preact.ComponentChildren }) {
-  if (!rows.length) return null
-  return <section><h2>{title}</h2><div class="wide"><table><thead><tr><th>{title.replace(/s$/, "")}</th><th class="right">Tokens</th><th class="right">Cost</th></tr></thead>
-    <tbody>{rows.slice(0, 15).map((u) => <tr><th scope="row" dir="auto">{u.key ? name?.(u.key) ?? u.key : "none"}</th><td class="right">{short(tokens(u))}</td><td class="right">{cost(u)}</td></tr>)}</tbody></table></div></section>
-}
+const dollars = (micro: number) => micro ? money(micro) : "$0"
 
-function Chart({ title, days, of, show }: { title: string, days: Usage[], of: (u: Usage) => number, show: (n: number) => string }) {
-  const box = useRef<HTMLDivElement>(null)
-  useEffect(() => {
-    const b = box.current!
-    if (!days.length) return
-    const all = filled(days)
-    const css = (name: string) => getComputedStyle(b).getPropertyValue(name).trim()
-    let plot: uPlot | undefined
-    const draw = () => {
-      plot?.destroy()
-      const axis = { stroke: css("--soft"), grid: { stroke: css("--edge"), width: 1 }, ticks: { show: false }, font: "12px system-ui" }
-      plot = new uPlot({
-        width: b.clientWidth, height: 190, cursor: { points: { show: false }, drag: { x: false, y: false } }, legend: { show: true },
-        scales: { x: { range: (_, from, to) => [from - 43200, to + 43200] } },
-        axes: [axis, { ...axis, size: 64, values: (_, ticks) => ticks.map(show) }],
-        series: [{ label: "Day", value: (_, t) => t == null ? "" : new Date(t * 1000).toLocaleDateString() }, { label: title, stroke: css("--accent"), fill: css("--accent"), points: { show: false }, paths: uPlot.paths.bars!({ size: [0.7, 40] }), value: (_, v) => v == null ? "" : show(v) }],
-      }, [all.map(([at]) => at), all.map(([, u]) => u ? of(u) : 0)], b)
-    }
-    draw()
-    const seen = new ResizeObserver(() => plot?.setSize({ width: b.clientWidth, height: 190 })), dark = matchMedia("(prefers-color-scheme: dark)")
-    seen.observe(b)
-    dark.addEventListener("change", draw)
-    return () => { seen.disconnect(); dark.removeEventListener("change", draw); plot?.destroy() }
-  }, [days])
-  const sum = days.reduce((n, u) => n + of(u), 0)
-  return <figure class="chart"><figcaption>{title}</figcaption><div ref={box} role="img" aria-label={`${title}: ${show(sum)} on ${counted(days.length, "day")}`} /></figure>
-}
+/** spanOf is how many days some bins are. */
+const spanOf = (bins: Bin[]) => bins.length ? (Date.parse(bins[bins.length - 1].until) - Date.parse(bins[0].key)) / 864e5 : 0
+const fits = (bin: string, days: number, columns: number) => bin === "" || days / ({ day: 1, week: 7 }[bin] ?? 30) <= columns
 
-/** filled adds the days on which nothing was said. */
-function filled(days: Usage[]): [number, Usage | undefined][] {
-  const by = new Map(days.map((u) => [u.key!, u])), keys = [...by.keys()].sort()
-  const out: [number, Usage | undefined][] = []
-  for (let t = Date.parse(keys[0] + "T12:00:00Z"); t <= Date.parse(keys[keys.length - 1] + "T12:00:00Z"); t += 864e5) out.push([t / 1000, by.get(new Date(t).toISOString().slice(0, 10))])
-  return out
+function Used({ title, what, rows }: { title: string, what: string, rows: Usage[] }) {
+  const row = (u: Usage): Ranked => ({
+    key: u.key ?? "", name: what === "agent" && u.key ? <><AgentSign name={u.key} /> {u.key}</> : u.key || "none",
+    to: u.key ? only(what, u.key) : undefined, n: tokens(u), cells: [short(tokens(u)), cost(u).replace("at least ", "≥ ").replace("cost unknown", "?")],
+  })
+  return <Rank title={title} what={what} heads={["tokens", "cost"]} rows={rows.map(row)} />
 }

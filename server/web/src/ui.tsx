@@ -33,7 +33,7 @@ export function usePlace(): Place {
 }
 
 /** opensElsewhere is whether a click asks the browser for another tab or window. */
-const opensElsewhere = (e: MouseEvent) => e.ctrlKey || e.metaKey || e.shiftKey || e.button !== 0
+export const opensElsewhere = (e: MouseEvent) => e.ctrlKey || e.metaKey || e.shiftKey || e.button !== 0
 
 export function Link({ to, onClick, children, ...rest }: { to: string, onClick?: (e: MouseEvent) => void, children: ComponentChildren, [other: string]: unknown }) {
   const follow = (e: MouseEvent) => {
