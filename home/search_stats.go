@@ -80,6 +80,8 @@ type StatsResult struct {
 	Agents   []Usage           `json:"agents"`   // by the program that the sessions come from
 	Sessions []Usage           `json:"sessions"` // most expensive first; none if one session was asked for
 	Tools    []Count           `json:"tools"`
+	Failed   []Count           `json:"failed"` // the calls that failed, by tool
+	Spent    render.Elapsed    `json:"spent"`  // where the time went
 	Roles    []Count           `json:"roles"`
 	Hours    [24]int64         `json:"hours"`
 	Weekdays [7]int64          `json:"weekdays"`
@@ -168,6 +170,10 @@ func (c *counting) count(ctx context.Context) error {
 	activity := &stats.Activity
 	r.Active = activeDays(activity.Days)
 	r.Messages, r.Hours, r.Weekdays = activity.Messages, activity.Hours, activity.Weekdays
+	r.Failed = orEmpty(stats.Failed)
+	for _, t := range stats.Times {
+		r.Spent.Add(t.Role, t.Tool, t.Millis)
+	}
 	r.Tools, r.Roles = orEmpty(activity.Tools), orEmpty(activity.Roles)
 	topics, err := c.ix.Topics(ctx, c.opts, maxTopics)
 	r.Topics = make([]string, len(topics))

@@ -31,6 +31,8 @@ type adding struct {
 
 	activity             Activity
 	roles, models, tools map[int64]int64 // by name
+	failed               map[int64]int64
+	took                 map[timeKey]int64 // milliseconds
 }
 
 // priceKey is what decides the price of a response.
@@ -64,6 +66,12 @@ func (s *sums) add(price int, u *Usage) {
 	*s = append(*s, sum{price, *u})
 }
 
+// timeKey is what decides whose time it was.
+type timeKey struct {
+	role int64
+	tool bool
+}
+
 // quarter is a quarter of an hour.
 type quarter struct {
 	day           *day
@@ -82,6 +90,7 @@ func newAdding(ix *Index, o StatsOptions) *adding {
 		quarters: make(map[int64]*quarter), days: make(map[string]*day),
 		sessions: make(map[string]*sums), dirs: make(map[string]*sums), agents: make(map[string]*sums),
 		roles: make(map[int64]int64), models: make(map[int64]int64), tools: make(map[int64]int64),
+		failed: make(map[int64]int64), took: make(map[timeKey]int64),
 	}
 	if !o.Since.IsZero() {
 		a.from = o.Since.UnixMilli() / quarterMillis
@@ -235,6 +244,12 @@ func (a *adding) said(r *saidRow) {
 	if r.calls > 0 {
 		a.tools[r.tool] += r.calls
 	}
+	if r.failed > 0 {
+		a.failed[r.tool] += r.failed
+	}
+	if r.took > 0 {
+		a.took[timeKey{r.role, r.tool != 0}] += r.took
+	}
 	if r.messages == 0 {
 		return
 	}
@@ -267,6 +282,13 @@ func (a *adding) stats() *Stats {
 			c.Days = append(c.Days, Count{date, d.messages})
 		}
 	}
+	s.Failed = a.named(a.failed)
+	for key, millis := range a.took {
+		s.Times = append(s.Times, Elapsed{a.names[key.role], key.tool, millis})
+	}
+	slices.SortFunc(s.Times, func(x, y Elapsed) int {
+		return cmp.Or(cmp.Compare(x.Role, y.Role), cmp.Compare(x.Millis, y.Millis))
+	})
 	sortUsage(s.Days)
 	slices.SortFunc(s.Parts, func(x, y DayPart) int { return cmp.Or(cmp.Compare(x.Day, y.Day), cmp.Compare(x.Key, y.Key)) })
 	slices.SortFunc(c.Days, func(x, y Count) int { return cmp.Compare(x.Name, y.Name) })

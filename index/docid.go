@@ -113,10 +113,10 @@ func (w *writer) takenDocs(docs []docRow) (map[int64]bool, error) {
 	return taken, err
 }
 
-const docColumns = `id, session, entry, part, kind, role, tool, model, elsewhere, len, tf, late`
+const docColumns = `id, session, entry, part, kind, role, tool, model, elsewhere, len, tf, late, failed`
 
 func (d *docRow) values() []any {
-	return []any{d.id, d.session, d.entry, int64(d.part), kindNumber(d.kind), d.role, d.tool, d.model, d.elsewhere, int64(d.length), d.tf, d.late}
+	return []any{d.id, d.session, d.entry, int64(d.part), kindNumber(d.kind), d.role, d.tool, d.model, d.elsewhere, int64(d.length), d.tf, d.late, d.failed}
 }
 
 // insertLate writes the row of a document whose id is, or may be, taken by one of very many
@@ -126,7 +126,7 @@ func (w *writer) insertLate(d *docRow) error {
 	d.id = w.places.after(wanted)
 	for {
 		d.late = d.id>>docSeqBits - wanted>>docSeqBits
-		added, err := w.count(`INSERT INTO docs (`+docColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`, d.values()...)
+		added, err := w.count(`INSERT INTO docs (`+docColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`, d.values()...)
 		if err != nil {
 			return err
 		}

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/coppice-dev/coppice/index/room"
+	"github.com/coppice-dev/coppice/session"
 )
 
 // A ledger holds the counts of a session (messages, calls, responses and what they cost) as
@@ -28,8 +29,9 @@ type spentRow struct {
 	sums            [9]int64
 }
 
-// saidRow is how many messages, or calls, there were in a quarter of an hour.
-type saidRow struct{ quarter, role, model, tool, messages, calls int64 }
+// saidRow is how many messages, calls and errors there were in a quarter of an hour. took is how
+// many milliseconds passed before the messages.
+type saidRow struct{ quarter, role, model, tool, messages, calls, failed, took int64 }
 
 // sheet is a session's ledger. It includes the keys that sums are grouped by, so that only
 // one table has to be read.
@@ -56,7 +58,7 @@ func (s *sheet) encode() []byte {
 	}
 	b.number(int64(len(s.said)))
 	for _, r := range s.said {
-		for _, n := range []int64{r.quarter, r.role, r.model, r.tool, r.messages, r.calls} {
+		for _, n := range []int64{r.quarter, r.role, r.model, r.tool, r.messages, r.calls, r.failed, r.took} {
 			b.number(n)
 		}
 	}
@@ -74,8 +76,8 @@ func decodeSheet(data []byte, spent func(*sheet, *spentRow), said func(*saidRow)
 		}
 		spent(s, &row)
 	}
-	for n := r.length(6); n > 0; n-- {
-		said(&saidRow{r.number(), r.number(), r.number(), r.number(), r.number(), r.number()})
+	for n := r.length(8); n > 0; n-- {
+		said(&saidRow{r.number(), r.number(), r.number(), r.number(), r.number(), r.number(), r.number(), r.number()})
 	}
 	if r.short || r.data != "" {
 		return errRow
@@ -175,20 +177,29 @@ func (w *writer) balanceSpent(sheets map[int64]*sheet) error {
 // more, all documents are read.
 const maxSought = 100
 
+// The time before a message is that since the entry before it, if both say when they were
+// written and nobody was away. A draft of an answer divides the time of its model.
+const (
+	entryBefore = ` LEFT JOIN entries e ON e.session = m.session AND e.n = m.entry LEFT JOIN entries p ON p.session = m.session AND p.n = e.parent`
+	sinceBefore = ` AND p.time > 0 AND e.time > p.time AND e.time - p.time <= ?3 THEN e.time - p.time ELSE 0 END AS took`
+)
+
 func (w *writer) balanceSaid(sheets map[int64]*sheet, ids []int64) error {
-	which, args := `1 = 1`, []any{kindNumber(KindCall)}
+	which, args := `1 = 1`, []any{kindNumber(KindCall), kindNumber(KindDraft), session.Away.Milliseconds()}
 	if len(ids) <= maxSought {
 		facets := []string{`"_none"`}
 		for _, id := range ids {
 			facets = append(facets, quote(facet('s', id)))
 		}
-		which, args = `m.id IN (SELECT rowid FROM fts WHERE fts MATCH ?2)`, append(args, anyFacet(facets))
+		which, args = `m.id IN (SELECT rowid FROM fts WHERE fts MATCH ?4)`, append(args, anyFacet(facets))
 	}
-	rows, err := w.QueryContext(w.ctx, `SELECT a.session, a.quarter, a.role, a.model, a.tool, sum(a.first), sum(a.call) FROM (
-			SELECT m.session, (m.id >> `+strconv.Itoa(docSeqBits)+`) / 900 AS quarter, CASE WHEN m.part = 0 THEN 1 ELSE 0 END AS first, CASE WHEN m.kind = ?1 THEN 1 ELSE 0 END AS call, m.role, m.model, m.tool
-			FROM docs m WHERE `+which+` AND m.elsewhere = 0 AND (m.part = 0 OR m.kind = ?1) AND m.kind IN (`+messageKinds+`)
+	rows, err := w.QueryContext(w.ctx, `SELECT a.session, a.quarter, a.role, a.model, a.tool, sum(a.first), sum(a.call), sum(a.failed), sum(a.took) FROM (
+			SELECT m.session, (m.id >> `+strconv.Itoa(docSeqBits)+`) / 900 AS quarter, CASE WHEN m.part = 0 AND m.kind <> ?2 THEN 1 ELSE 0 END AS first, CASE WHEN m.kind = ?1 THEN 1 ELSE 0 END AS call,
+				m.role, m.model, m.tool, m.failed, CASE WHEN m.part = 0`+sinceBefore+`
+			FROM docs m`+entryBefore+` WHERE `+which+` AND m.elsewhere = 0 AND (m.part = 0 OR m.kind = ?1 OR m.failed = 1) AND m.kind IN (`+messageKinds+`, ?2)
 			UNION ALL
-			SELECT m.session, m.time / 900000, 1, 0, m.role, m.model, 0 FROM silent m WHERE m.session IN (SELECT session FROM stale) AND m.elsewhere = 0) a
+			SELECT m.session, m.time / 900000, 1, 0, m.role, m.model, 0, 0, CASE WHEN 1 = 1`+sinceBefore+`
+			FROM silent m`+entryBefore+` WHERE m.session IN (SELECT session FROM stale) AND m.elsewhere = 0) a
 		GROUP BY 1, 2, 3, 4, 5`, args...)
 	if err != nil {
 		return err
@@ -197,7 +208,7 @@ func (w *writer) balanceSaid(sheets map[int64]*sheet, ids []int64) error {
 	for rows.Next() {
 		var id int64
 		var r saidRow
-		if err := rows.Scan(&id, &r.quarter, &r.role, &r.model, &r.tool, &r.messages, &r.calls); err != nil {
+		if err := rows.Scan(&id, &r.quarter, &r.role, &r.model, &r.tool, &r.messages, &r.calls, &r.failed, &r.took); err != nil {
 			return err
 		}
 		if s := sheets[id]; s != nil {
@@ -216,7 +227,16 @@ type Stats struct {
 	Dirs     []Usage // by the directory that the sessions are about; "" is none
 	Agents   []Usage // see session.AgentOf
 	Parts    []DayPart
+	Failed   []Count // calls that failed, by tool
+	Times    []Elapsed
 	Activity Activity
+}
+
+// Elapsed is how much time passed before the messages of a role, each since the entry before it.
+type Elapsed struct {
+	Role   string
+	Tool   bool // they are outputs of tools, or calls
+	Millis int64
 }
 
 // DayPart is what a model, a directory or an agent spent on a day: see StatsOptions.By. They are

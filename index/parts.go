@@ -19,11 +19,12 @@ const maxBlob = 64 << 20
 
 // part is a piece of an entry's text that is a hit of its own.
 type part struct {
-	kind Kind
-	role string
-	tool string // of a call; of an output, once its call is known
-	call string // of an output: the id of the call
-	text string
+	kind   Kind
+	role   string
+	tool   string // of a call; of an output, once its call is known
+	call   string // of an output: the id of the call
+	failed bool   // an output that is an error
+	text   string
 }
 
 // partsOf returns the texts of an entry. An entry always has the same parts in the same
@@ -107,7 +108,7 @@ func messageParts(ctx context.Context, blobs store.Blobs, m *session.MessageEntr
 		case c.ToolUse != nil:
 			add(part{kind: KindCall, role: m.Role, tool: c.ToolUse.Name, text: callText(c.ToolUse)})
 		case c.ToolResult != nil:
-			add(part{kind: KindOutput, role: m.Role, call: c.ToolResult.ToolUseID, text: outputText(ctx, blobs, c.ToolResult)})
+			add(part{kind: KindOutput, role: m.Role, call: c.ToolResult.ToolUseID, text: outputText(ctx, blobs, c.ToolResult), failed: c.ToolResult.IsError})
 		}
 	}
 }

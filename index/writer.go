@@ -54,6 +54,7 @@ type docRow struct {
 	part               int
 	kind               Kind
 	elsewhere          bool // see markElsewhere
+	failed             bool // it is the output of a tool, and an error
 	role, tool, model  int64
 	cwd, agent         int64
 	length             int
@@ -256,7 +257,7 @@ func (w *writer) addDocs(s *state, n int64, rec *record) error {
 		d := &rec.docs[i]
 		row := docRow{
 			session: s.id, entry: n, part: d.ordinal, kind: d.kind,
-			length: d.length(), tf: d.tf, body: d.body, whole: d.whole,
+			length: d.length(), tf: d.tf, body: d.body, whole: d.whole, failed: d.failed,
 		}
 		tool := d.tool
 		if d.kind == KindOutput {

@@ -54,12 +54,24 @@ type Mark struct {
 	N     int    `json:"n"`
 }
 
-// Elapsed is where time went, in milliseconds. The time before a message belongs to whoever
-// wrote it.
+// Elapsed is where time went, in milliseconds. The time before a message, since the entry before it,
+// belongs to whoever wrote it, unless it is longer than session.Away.
 type Elapsed struct {
 	Model  int64 `json:"model_ms"`
 	Tools  int64 `json:"tools_ms"` // and whoever had to allow the calls
 	Person int64 `json:"person_ms"`
+}
+
+// Add adds the time before a message of a role. isTool says that it has the output of a tool.
+func (t *Elapsed) Add(role session.MessageRole, isTool bool, ms int64) {
+	switch {
+	case role == session.RoleAssistant:
+		t.Model += ms
+	case isTool || role == session.RoleTool:
+		t.Tools += ms
+	case role == session.RoleUser:
+		t.Person += ms
+	}
 }
 
 // Tool is how many of a tool's calls failed.
@@ -167,8 +179,8 @@ func (p *painter) add(e *session.Entry) {
 		p.next.Compactions.note(e.ID)
 		p.held = 0
 	}
+	p.elapse(e)
 	if e.Message != nil {
-		p.elapse(e)
 		p.look(e)
 	}
 	bill, ok := session.BillOf(e)
@@ -204,23 +216,27 @@ func (p *painter) count(e *session.Entry) {
 	p.full += n
 }
 
-// elapse says whose time it was since the message before.
+// elapse says whose time it was since the entry before.
 func (p *painter) elapse(e *session.Entry) {
-	at := e.Timestamp
-	if at.IsZero() || at.Before(p.last) {
+	at, last := e.Timestamp, p.last
+	if at.IsZero() || at.Before(last) {
 		return
 	}
-	if ms := at.Sub(p.last).Milliseconds(); !p.last.IsZero() {
-		switch hasResult := slices.ContainsFunc(e.Message.Content, func(c session.Content) bool { return c.ToolResult != nil }); {
-		case hasResult:
-			p.next.Spent.Tools += ms
-		case e.Message.Role == session.RoleAssistant:
-			p.next.Spent.Model += ms
-		case e.Message.Role == session.RoleUser:
-			p.next.Spent.Person += ms
-		}
-	}
 	p.last = at
+	if last.IsZero() {
+		return
+	}
+	ms := at.Sub(last).Milliseconds()
+	if ms > session.Away.Milliseconds() {
+		return
+	}
+	switch _, isDraft := e.DraftText(); {
+	case e.Message != nil:
+		isTool := slices.ContainsFunc(e.Message.Content, func(c session.Content) bool { return c.ToolResult != nil })
+		p.next.Spent.Add(e.Message.Role, isTool, ms)
+	case isDraft:
+		p.next.Spent.Model += ms
+	}
 }
 
 // look counts the calls of a message, and the results that are errors.

@@ -54,7 +54,7 @@ func eventful(t testing.TB) htmlTalk {
 	result("r2", "a1edit", 2*time.Second, false)
 	answer("a2", 20*time.Second, session.Usage{Input: 60, CacheRead: 1000, Output: 40, CostMicroUSD: 20}, "bash")
 	result("r3", "a2bash", time.Second, true)
-	user("u2", time.Hour)
+	user("u2", 30*time.Minute)
 	parent = "r3"
 	user("u3", time.Minute)
 	answer("a3", 5*time.Second, session.Usage{Input: 1200, CacheRead: 10, Output: 30, CostMicroUSD: 40})
@@ -88,20 +88,20 @@ func TestPicture(t *testing.T) {
 			Errors: render.Mark{Entry: "r1", N: 1}, Spent: render.Elapsed{Model: 20_000, Tools: 5000},
 		},
 		{
-			Entry: "a3", Time: at(61, 41), Model: "m", Requests: 1, Context: 1240, Input: 1200, CacheRead: 10, Output: 30, CostMicroUSD: 40, SoFar: 70,
+			Entry: "a3", Time: at(31, 41), Model: "m", Requests: 1, Context: 1240, Input: 1200, CacheRead: 10, Output: 30, CostMicroUSD: 40, SoFar: 70,
 			Errors: render.Mark{Entry: "r3", N: 1}, Branches: render.Mark{Entry: "u2", N: 1}, Misses: render.Mark{Entry: "a3", N: 1},
-			Spent: render.Elapsed{Model: 5000, Tools: 1000, Person: 3_660_000},
+			Spent: render.Elapsed{Model: 5000, Tools: 1000, Person: 1_860_000},
 		},
 		{
-			Entry: "a4", Time: at(61, 57), Model: "m", Requests: 1, Context: 330, Input: 300, Output: 30, CostMicroUSD: 300, SoFar: 370,
-			Compactions: render.Mark{Entry: "c1", N: 1}, Spent: render.Elapsed{Model: 5000, Person: 11_000},
+			Entry: "a4", Time: at(31, 57), Model: "m", Requests: 1, Context: 330, Input: 300, Output: 30, CostMicroUSD: 300, SoFar: 370,
+			Compactions: render.Mark{Entry: "c1", N: 1}, Spent: render.Elapsed{Model: 5000, Person: 10_000},
 		},
 	}
 	if diff := cmp.Diff(want, p.Points); diff != "" {
 		t.Errorf("points (-want +got):\n%s", diff)
 	}
 	sum := p.Sum
-	if sum.Requests != 4 || sum.Context != 1240 || sum.CostMicroUSD != 370 || sum.Errors.N != 2 || sum.Spent != (render.Elapsed{Model: 40_000, Tools: 6000, Person: 3_671_000}) ||
+	if sum.Requests != 4 || sum.Context != 1240 || sum.CostMicroUSD != 370 || sum.Errors.N != 2 || sum.Spent != (render.Elapsed{Model: 40_000, Tools: 6000, Person: 1_870_000}) ||
 		p.Cached != 1010 || p.Sent != 100+900+60+1000+1210+300 || p.Estimated {
 		t.Errorf("%+v", p)
 	}

@@ -110,6 +110,7 @@ var requests = []struct{ operation, path, body string }{
 	{"entries.label", "/v1/sessions/S/entries/leaf/label", `{"label": "there"}`},
 	{"entries.branch", "/v1/sessions/S/branch", `{"entry": "E", "summary": "It was about otters."}`},
 	{"entries.tree", "/v1/sessions/S/tree", ""},
+	{"entries.picture", "/v1/sessions/S/picture?points=3", ""},
 	{"entries.rows", "/v1/sessions/S/rows?at=E&from=-1&count=10&limit=100", ""},
 	{"entries.seek", "/v1/sessions/S/seek?text=OTTERS&back=true&from=-1", ""},
 	{"entries.outline", "/v1/sessions/S/outline?limit=10", ""},

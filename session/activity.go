@@ -9,6 +9,10 @@ import (
 	"github.com/coppice-dev/coppice/store"
 )
 
+// Away is how long a conversation may pause until it counts as left alone: who adds up where time
+// went leaves out pauses that are longer.
+const Away = time.Hour
+
 // LastSaid returns the time of the last message or summary of a session, and the
 // zero time if there is none. Tags, pins, names, labels and notes do not count:
 // people make them while tidying up, and tidying must not make an old session look

@@ -168,6 +168,7 @@ CREATE TABLE coppice.index_docs (
 	len     bigint NOT NULL,
 	tf      bytea,
 	late    bigint NOT NULL DEFAULT 0,
+	failed  bigint NOT NULL DEFAULT 0,
 	PRIMARY KEY (tenant, id)
 );
 

@@ -180,7 +180,8 @@ CREATE TABLE docs (
 	elsewhere INTEGER NOT NULL DEFAULT 0, -- 1: the entry counts in another session of the chain
 	len     INTEGER NOT NULL, -- in tokens
 	tf      BLOB,             -- the tokens that occur more than once: see index/rank.go
-	late    INTEGER NOT NULL DEFAULT 0 -- by how many seconds the id is after the time: see insertLate
+	late    INTEGER NOT NULL DEFAULT 0, -- by how many seconds the id is after the time: see insertLate
+	failed  INTEGER NOT NULL DEFAULT 0 -- 1: the output of a tool that is an error
 ) STRICT;
 
 -- Messages that have no first document, because there is nothing in them to search

@@ -123,9 +123,8 @@ func pictureFacts(p *render.Picture) []string {
 	if len(more) > 0 {
 		facts = append(facts, strings.Join(more, ", "))
 	}
-	duration := func(ms int64) string { return render.Duration(time.Duration(ms) * time.Millisecond) }
-	if t := sum.Spent; t.Model+t.Tools+t.Person > 0 {
-		facts = append(facts, fmt.Sprintf("time: the model %s, tools %s, waiting for a person %s", duration(t.Model), duration(t.Tools), duration(t.Person)))
+	if sum.Spent != (render.Elapsed{}) {
+		facts = append(facts, "time: "+TimeWords(sum.Spent))
 	}
 	var failed []string
 	for _, tool := range p.Failed {
@@ -135,6 +134,12 @@ func pictureFacts(p *render.Picture) []string {
 		facts = append(facts, "calls that failed: "+strings.Join(failed, ", "))
 	}
 	return facts
+}
+
+// TimeWords says where time went.
+func TimeWords(t render.Elapsed) string {
+	duration := func(ms int64) string { return render.Duration(time.Duration(ms) * time.Millisecond) }
+	return fmt.Sprintf("the model %s, tools %s, waiting for a person %s", duration(t.Model), duration(t.Tools), duration(t.Person))
 }
 
 // pictureTable is a picture in numbers.

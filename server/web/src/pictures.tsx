@@ -81,15 +81,15 @@ export function Stacked({ title, bin, bins, parts, show }: Columns) {
     <table class="legend"><caption aria-live="off">{here < 0 ? "All of it" : nameOf(bin, bins[here].key)}: <b>{show(here < 0 ? all : sums[here])}</b></caption>
       <tbody>{parts.map((p, k) => <tr><th scope="row" dir="auto"><svg width="14" height="11" aria-hidden="true"><rect width="14" height="11" fill={`url(#${id}${k})`} /></svg>{p.to ? <Link to={p.to}>{p.name}</Link> : p.name}</th>
         <td class="right">{show(here < 0 ? p.values.reduce((a, b) => a + b, 0) : p.values[here])}</td></tr>)}</tbody></table>
-    <Behind><table><thead><tr><th>{bin}</th>{parts.map((p) => <th class="right" dir="auto">{p.name}</th>)}<th class="right">all</th></tr></thead>
+    <Behind of={title}><table><thead><tr><th>{bin}</th>{parts.map((p) => <th class="right" dir="auto">{p.name}</th>)}<th class="right">all</th></tr></thead>
       <tbody>{bins.map((b, i) => sums[i] > 0 && <tr><th scope="row"><Link to={said(b.key, b.until)}>{nameOf(bin, b.key)}</Link></th>{parts.map((p) => <td class="right">{show(p.values[i])}</td>)}<td class="right">{show(sums[i])}</td></tr>)}</tbody></table></Behind>
   </figure>
 }
 
 /** Behind has the numbers of a chart. They are drawn when somebody wants to see them. */
-export function Behind({ children }: { children: ComponentChildren }) {
+export function Behind({ of, children }: { of: string, children: ComponentChildren }) {
   const [open, set] = useState(false)
-  return <details class="behind" onToggle={(e) => set(e.currentTarget.open)}><summary>The numbers</summary>{open && <div class="wide" tabIndex={0} role="region" aria-label="The numbers">{children}</div>}</details>
+  return <details class="behind" onToggle={(e) => set(e.currentTarget.open)}><summary>The numbers</summary>{open && <div class="wide" tabIndex={0} role="region" aria-label={"The numbers of " + of}>{children}</div>}</details>
 }
 
 // ---- a year, a square for each day
@@ -120,7 +120,7 @@ export function Year({ days, today }: { days: Active[], today: string }) {
         return n ? <Link to={said(key, plusDays(key, 1))} tabIndex={-1} aria-label={`${nameOf("day", key)}: ${counted(n, "message")}`}>{rect}</Link> : rect
       })}
     </svg>}</div>
-    <Behind><table><thead><tr><th>week of</th>{["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"].map((d) => <th class="right">{d}</th>)}</tr></thead>
+    <Behind of="the year"><table><thead><tr><th>week of</th>{["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"].map((d) => <th class="right">{d}</th>)}</tr></thead>
       <tbody>{Array.from({ length: weeks }, (_, w) => weeks - 1 - w).filter((w) => inView.slice(7 * w, 7 * w + 7).some((n) => n)).map((w) => <tr><th scope="row">{nameOf("day", cells[7 * w]).replace(/^\S+ /, "")}</th>
         {Array.from({ length: 7 }, (_, d) => { const n = inView[7 * w + d], key = cells[7 * w + d]; return <td class="right">{n ? <Link to={said(key, plusDays(key, 1))}>{n}</Link> : ""}</td> })}</tr>)}</tbody></table></Behind>
   </figure>

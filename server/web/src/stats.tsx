@@ -8,7 +8,7 @@ import { type Active, only, Rank, type Ranked, Stacked, useWidth, Year } from ".
 type Bin = Usage & { key: string, until: string, part_tokens: number[], part_costs: number[] }
 type Result = {
   messages: number, total: Usage, cached_percent?: number, bin: string, bins: Bin[], parts: Usage[], rest: number, active: Active[]
-  models: Usage[], projects: Usage[], agents: Usage[], sessions: Usage[], tools: Count[], titles?: Record<string, string>
+  models: Usage[], projects: Usage[], agents: Usage[], sessions: Usage[], tools: Count[], failed: Count[], spent: Record<string, number>, titles?: Record<string, string>
 }
 
 const spans: [string, number][] = [["7 days", 7], ["30 days", 30], ["90 days", 90], ["a year", 365], ["all", 0]]
@@ -54,13 +54,35 @@ export function Stats() {
         <Used title="Projects" what="project" rows={r.projects} />
         <Used title="Agents" what="agent" rows={r.agents} />
         <Rank title="Most expensive conversations" what="conversation" heads={["tokens", "cost"]} rows={r.sessions.slice(0, 12).map((u) => ({ key: u.key!, name: r.titles?.[u.key!] || u.key!, to: path`/s/${u.key!}`, n: u.cost_micro_usd, cells: [short(tokens(u)), cost(u)] }))} />
-        <Rank title="Tools" what="tool" heads={["calls"]} rows={r.tools.map((t) => ({ key: t.name, name: t.name || "none", to: t.name ? only("tool", t.name) : undefined, n: t.count, cells: [t.count.toLocaleString("en")] }))} />
+        <Rank title="Tools" what="tool" heads={["calls", "errors"]} rows={r.tools.map((t) => ({ key: t.name, name: t.name || "none", to: t.name ? only("tool", t.name) : undefined, n: t.count, cells: [t.count.toLocaleString("en"), errorsOf(r.failed, t)] }))} />
+        <Rank title="Where the time went" what="who" heads={["time", "share"]} rows={timesOf(r.spent)} />
       </div>
     </div>}
   </section>
 }
 
 const dollars = (micro: number) => micro ? money(micro) : "$0"
+
+/** errorsOf says how many calls of a tool failed. */
+function errorsOf(failed: Count[], tool: Count) {
+  const n = failed.find((f) => f.name === tool.name)?.count
+  return n ? <span class="bad">{n.toLocaleString("en")} · {Math.max(1, Math.round(100 * n / Math.max(tool.count, n)))}%</span> : ""
+}
+
+function timesOf(spent: Record<string, number>): Ranked[] {
+  const all = spent.model_ms + spent.tools_ms + spent.person_ms
+  const rows: [string, number][] = [["the model", spent.model_ms], ["tools", spent.tools_ms], ["waiting for a person", spent.person_ms]]
+  return all ? rows.map(([name, ms]) => ({ key: name, name, n: ms, cells: [lasting(ms), Math.round(100 * ms / all) + "%"] })) : []
+}
+
+/** lasting is how long something took, in one unit or two. */
+function lasting(ms: number): string {
+  const min = Math.floor(ms / 6e4), two = (n: number, unit: string, rest: number, smaller: string) => `${n} ${unit}` + (rest ? ` ${rest} ${smaller}` : "")
+  if (min < 1) return Math.round(ms / 1e3) + " s"
+  if (min < 60) return min + " min"
+  if (min < 1440) return two(Math.floor(min / 60), "h", min % 60, "min")
+  return two(Math.floor(min / 1440), "d", Math.floor(min % 1440 / 60), "h")
+}
 
 /** spanOf is how many days some bins are. */
 const spanOf = (bins: Bin[]) => bins.length ? (Date.parse(bins[bins.length - 1].until) - Date.parse(bins[0].key)) / 864e5 : 0

@@ -2,7 +2,7 @@
 // server for it.
 import { execFileSync, spawn } from "node:child_process"
 import { createServer, request } from "node:http"
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 
@@ -62,6 +62,21 @@ function hostile() {
 // Secrets that open nothing, of the forms that real ones have.
 export const secrets = ["ghp_", "glpat-"].map((form, i) => form + [..."Xq7Lm2Rt9Vz4Kp8Wn3Yc6Bf1Hd5Js0GaEuTw"].reverse().join("").slice(i, i + (i ? 20 : 36)))
 
+/** busy is a conversation that went on for some days, with a response, an error now and then, and a compaction. */
+export function busy(id, days, last) {
+  const out = [header(id)], at = (d, minutes) => new Date(last - (days - d) * 864e5 + minutes * 6e4).toISOString()
+  let parent = null
+  const add = (d, minutes, o) => { const e = `${id}-${out.length}`; out.push(line({ id: e, parent_id: parent, timestamp: at(d, minutes), ...o })); parent = e }
+  for (let d = 1; d <= days; d++) {
+    add(d, 0, { type: "message", message: { role: "user", content: [text(`What about day ${d}?`)] } })
+    const call = { type: "tool_use", tool_use: { id: "c" + d, name: d % 2 ? "bash" : "edit", input: { command: "make" } } }
+    add(d, 1, { type: "message", message: { role: "assistant", provider: "openai", model: d % 3 ? "gpt-5" : "o3", content: [call], usage: { input: 2000, cache_read: 100 * (d % 50), output: 50 } } })
+    add(d, 3, { type: "message", message: { role: "tool", content: [{ type: "tool_result", tool_result: { tool_use_id: "c" + d, is_error: d % 10 === 0, content: "out" } }] } })
+    if (d === days - 5) add(d, 4, { type: "compaction", compaction: { summary: "All of that.", first_kept_entry_id: parent } })
+  }
+  return out.join("")
+}
+
 function leaky() {
   return header("leaky") + message("leaky-0", null, 0, "user", [text(`The token is ${secrets[0]}, and once more ${secrets[0]}.`)]) +
     message("leaky-1", "leaky-0", 1, "assistant", [text(`The other one is ${secrets[1]}.`)])
@@ -100,18 +115,17 @@ async function fakeModel() {
   return { url: `http://127.0.0.1:${server.address().port}/v1`, close: () => { server.closeAllConnections(); server.close() } }
 }
 
-function fill(dir, env) {
-  execFileSync(coppice, ["demo"], { env })
-  writeFileSync(join(dir, "sessions", "long.jsonl"), long(100_000))
-  writeFileSync(join(dir, "sessions", "hostile.jsonl"), hostile())
-  writeFileSync(join(dir, "sessions", "bushy.jsonl"), bushy(10_000))
-  writeFileSync(join(dir, "sessions", "leaky.jsonl"), leaky())
+/** fill makes a home with these sessions, or with those for the whole page, and a demo unless it is bare. */
+function fill(dir, env, o) {
+  if (o.bare) mkdirSync(join(dir, "sessions"))
+  else execFileSync(coppice, ["demo"], { env })
+  for (const [name, text] of Object.entries(o.files ?? { long: long(100_000), hostile: hostile(), bushy: bushy(10_000), leaky: leaky() })) writeFileSync(join(dir, "sessions", name + ".jsonl"), text)
 }
 
-export async function openHome({ empty = false } = {}) {
+export async function openHome({ empty = false, ...o } = {}) {
   const dir = mkdtempSync(join(tmpdir(), "coppice-web-"))
   const env = { ...process.env, HOME: dir, COPPICE_HOME: join(dir, "sessions"), XDG_CACHE_HOME: join(dir, "cache") }
-  if (!empty) fill(dir, env)
+  if (!empty) fill(dir, env, o)
   const model = await fakeModel()
   Object.assign(env, { COPPICE_PROVIDER: "openai-chat", COPPICE_MODEL: "fake", COPPICE_BASE_URL: model.url })
   const server = spawn(coppice, ["serve", "--addr", "127.0.0.1:0", "--tools"], { env, cwd: dir, stdio: ["ignore", "ignore", "pipe"] })

@@ -86,7 +86,7 @@ func (a *app) printStats(r *home.StatsRequest, s *home.StatsResult, picture *hom
 		{"Tokens by agent", compared(usageBars(s.Agents))},
 		{"Tokens by model", usageBars(s.Models)},
 		{"Tokens of the most expensive sessions", sessionBars(s, a.width())},
-		{"Calls by tool", s.Tools},
+		{"Calls by tool", failures(s)},
 	} {
 		lines = append(lines, a.barLines(c.title, c.bars)...)
 	}
@@ -112,6 +112,21 @@ func usageBars(sums []home.Usage) []index.Count {
 	bars := make([]index.Count, len(sums))
 	for i, u := range sums {
 		bars[i] = index.Count{Name: fmt.Sprintf("%s  %s", cmp.Or(u.Key, "-"), home.CostOf(&u)), Count: u.Tokens()}
+	}
+	return bars
+}
+
+// failures has a bar for the calls of each tool, and says how many of them failed.
+func failures(s *home.StatsResult) []index.Count {
+	failed := make(map[string]int64, len(s.Failed))
+	for _, f := range s.Failed {
+		failed[f.Name] = f.Count
+	}
+	bars := slices.Clone(s.Tools)
+	for i := range bars {
+		if n := failed[bars[i].Name]; n > 0 {
+			bars[i].Name = cmp.Or(bars[i].Name, "-") + "  " + render.Counted(int(n), "error", "errors")
+		}
 	}
 	return bars
 }
@@ -154,6 +169,9 @@ func (a *app) statsSummary(s *home.StatsResult) string {
 	}
 	if s.Shared > 0 {
 		lines = append(lines, "also "+render.Counted(int(s.Shared), "token", "tokens")+" of responses that were made in an older session, and count there")
+	}
+	if t := s.Spent; s.Session == "" && t != (render.Elapsed{}) { // of one session, its picture says so
+		lines = append(lines, "time: "+terminal.TimeWords(t))
 	}
 	if s.Context != nil {
 		lines = append(lines, "in the context at the last response, as its provider reported: "+render.Counted(int(*s.Context), "token", "tokens"))

@@ -240,6 +240,8 @@ var story = []struct{ op, request, keep string }{
 	{"entries.branch", `{"session":"$s","entry":"question","summary":"They float."}`, ""},
 	{"entries.append", `{"session":"$s","message":{"role":"user","content":[{"type":"text","text":"And seals?"}]}}`, "entry:b"},
 	{"entries.tree", `{"session":"$s"}`, ""},
+	{"entries.picture", `{"session":"$s"}`, ""},
+	{"entries.picture", `{"session":"$s","points":-2}`, ""},
 	{"entries.rows", `{"session":"$s","at":"$q","from":-1,"count":2}`, ""},
 	{"entries.rows", `{"session":"$s","count":1001}`, ""},
 	{"entries.seek", `{"session":"$s","text":"SEALS"}`, ""},
