@@ -277,7 +277,7 @@ func (p *painter) request(e *session.Entry, bill *session.Bill) {
 	if p.isMiss(&at) {
 		at.Misses = Mark{at.Entry, 1}
 	}
-	p.held, p.model = at.CacheRead+at.CacheWrite, at.Model
+	p.held, p.model = at.Sent()-at.Input, at.Model
 	p.picture.Points = append(p.picture.Points, at)
 }
 
@@ -285,6 +285,12 @@ func (p *painter) request(e *session.Entry, bill *session.Bill) {
 // the same model and without a compaction between them.
 func (p *painter) isMiss(at *Point) bool {
 	return p.held > 0 && at.Model == p.model && at.Compactions.N == 0 && at.CacheRead < p.held/2
+}
+
+// Sent returns the size of the request in tokens, cached or not.
+func (at *Point) Sent() int64 {
+	u := session.Usage{Input: int(at.Input), CacheRead: int(at.CacheRead), CacheWrite: int(at.CacheWrite)}
+	return int64(u.Sent())
 }
 
 // take sets what a response used.
@@ -324,7 +330,7 @@ func (p *painter) done() *Picture {
 	for i := range pic.Points {
 		at := &pic.Points[i]
 		at.SoFar = sum.CostMicroUSD + at.CostMicroUSD
-		pic.Sent += at.Input + at.CacheRead + at.CacheWrite
+		pic.Sent += at.Sent()
 		pic.Cached += at.CacheRead
 		if i == 0 {
 			*sum = *at

@@ -147,8 +147,8 @@ func (f *figure) context() {
 		parts := []struct {
 			class string
 			n     int64
-		}{{"p-hit", at.CacheRead}, {"p-new", at.Input + at.CacheWrite}, {"p-out", at.Output}}
-		if at.Input+at.CacheRead+at.CacheWrite == 0 {
+		}{{"p-hit", at.CacheRead}, {"p-new", at.Sent() - at.CacheRead}, {"p-out", at.Output}}
+		if at.Sent() == 0 {
 			parts = parts[:1]
 			parts[0].n = at.Context
 		}
@@ -278,7 +278,7 @@ func (f *figure) says(i int) string {
 	if share := render.ShareOf(at.Context, f.Window); share != "" {
 		text += ", " + share
 	}
-	if cached := render.Percent(at.CacheRead, at.Input+at.CacheRead+at.CacheWrite); cached != "" {
+	if cached := render.Percent(at.CacheRead, at.Sent()); cached != "" {
 		text += "; " + cached + " of what was sent came from the cache"
 	}
 	if at.Output > 0 {
@@ -372,7 +372,7 @@ func (f *figure) table() {
 		f.raw("<tr><th scope=row><a")
 		f.href(at.Entry)
 		f.raw(">", f.number1(i), "</a></th>")
-		for _, n := range []int64{at.Context, at.CacheRead, at.Input + at.CacheWrite, at.Output} {
+		for _, n := range []int64{at.Context, at.CacheRead, at.Sent() - at.CacheRead, at.Output} {
 			f.raw("<td class=right>")
 			f.text(render.Thousands(int(n)))
 			f.raw("</td>")

@@ -147,7 +147,7 @@ func pictureTable(p *render.Picture) []string {
 	lines := []string{"  request\tcontext\tcached\tsent anew\tanswered\tcost\tso far\tentry"}
 	for i := range p.Points {
 		at := &p.Points[i]
-		lines = append(lines, fmt.Sprintf("  %d\t%d\t%d\t%d\t%d\t%s\t%s\t%s", i+1, at.Context, at.CacheRead, at.Input+at.CacheWrite, at.Output,
+		lines = append(lines, fmt.Sprintf("  %d\t%d\t%d\t%d\t%d\t%s\t%s\t%s", i+1, at.Context, at.CacheRead, at.Sent()-at.CacheRead, at.Output,
 			render.Cost(at.CostMicroUSD, at.Unpriced > 0), render.Cost(at.SoFar, false), render.OneLine(at.Entry, 0)))
 	}
 	return lines
