@@ -48,7 +48,7 @@ var requestsOf = map[string][]any{
 	"rm":            {home.RemoveRequest{}},
 	"search":        {home.FindRequest{}},
 	"show":          {home.OpenRequest{}, home.PathRequest{}, home.RawRequest{}},
-	"stats":         {home.StatsRequest{}},
+	"stats":         {home.StatsRequest{}, home.PictureRequest{}},
 	"tag":           {home.TagRequest{}, home.AutoTagRequest{}, home.SessionRequest{}},
 	"trash empty":   {home.EmptyTrashRequest{}},
 	"trash ls":      {home.TrashRequest{}},
@@ -70,7 +70,7 @@ var unset = map[string][]string{
 	"redact":      {"known"},
 	"rename":      {"auto.provider", "auto.thinking"},
 	"search":      {"offset"},
-	"stats":       {"time_zone"},
+	"stats":       {"time_zone", "columns", "leaf", "points"},
 	"trash empty": {"all", "before", "dry_run"},
 }
 
