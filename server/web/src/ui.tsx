@@ -48,8 +48,8 @@ export function Link({ to, onClick, children, ...rest }: { to: string, onClick?:
 /** useTitle names what is open in the title of the document. */
 export function useTitle(what?: string) {
   useEffect(() => {
-    document.title = what ? what + " – Coppice" : "Coppice"
-    return () => { document.title = "Coppice" }
+    const title = document.title = what ? what + " – Coppice" : "Coppice"
+    return () => { if (document.title === title) document.title = "Coppice" } // what comes next may have its own already
   }, [what])
 }
 
