@@ -82,7 +82,7 @@ function All(p: Props & { filter: string, onClear: () => void }) {
     <Failed error={shelf.error} />
     {shelf.ready && !shelf.count && !shelf.error && <Nothing filter={p.filter} unknown={shelf.unknown} />}
     <FixedList label="conversations" count={shelf.count} height={66} cur={cur} at={shelf.at} need={shelf.need} onCur={move} to={addressOf} onMark={(i) => { const r = shelf.at(i); if (r) toggle(r.s.id) }}
-      row={(r) => r ? <SessionRow r={r} by={order} here={r.s.id === p.open} marked={marked.includes(r.s.id)} open={shelf.isOpen(r.s.id)} fold={() => shelf.fold(r.s)} /> : <span class="wait" />} />
+      row={(r) => r ? <SessionRow r={r} by={shelf.isAnswered ? order : ""} here={r.s.id === p.open} marked={marked.includes(r.s.id)} open={shelf.isOpen(r.s.id)} fold={() => shelf.fold(r.s)} /> : <span class="wait" />} />
   </>
 }
 

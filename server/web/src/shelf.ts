@@ -59,6 +59,8 @@ export function useShelf(q: Asking) {
     return s && { s, depth: 0, first: s.group !== pages.at(i - 1)?.group }
   }
   return {
+    /** isAnswered is whether the rows are those of the question, and not still those of the one before. */
+    isAnswered: found !== undefined,
     count, at, total, cut: found?.cut ?? false, ready: pages.ready, error: pages.error, unknown: found?.unknown, n: pages.n,
     isOpen: (id: string) => open.has(id),
     need: (from: number, to: number) => pages.need(Math.max(0, from - unfolded), Math.min(total, to)), // what is unfolded only moves rows down
