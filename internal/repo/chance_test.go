@@ -15,6 +15,7 @@ var chance = regexp.MustCompile(`\brapid\.(Check|MakeCheck)\(|(^|[^.\w])rand\.(N
 // TestTestsTakeNoChances reads the tests: what they draw comes from internal/soak, so that
 // whoever runs them again gets the same answer.
 func TestTestsTakeNoChances(t *testing.T) {
+	inTop(t)
 	err := filepath.WalkDir(".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || !strings.HasSuffix(name, "_test.go") {
 			return err

@@ -12,6 +12,7 @@ import (
 // TestHouse holds the drawing of the house in docs/architecture.md against the
 // floors: every room that is built is in it.
 func TestHouse(t *testing.T) {
+	inTop(t)
 	text, err := os.ReadFile("docs/architecture.md")
 	if err != nil {
 		t.Fatal(err)
@@ -34,8 +35,32 @@ func TestHouse(t *testing.T) {
 	}
 }
 
+// TestNamedFiles holds the names of files in docs/architecture.md against the files: those without
+// a directory are in one of the packages that it explains.
+func TestNamedFiles(t *testing.T) {
+	inTop(t)
+	text, err := os.ReadFile("docs/architecture.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range regexp.MustCompile("`([a-z_/*]+\\.go)`").FindAllStringSubmatch(string(text), -1) {
+		found := 0
+		for _, dir := range []string{"", "home", "session", "server", "cmd/coppice/internal/cli"} {
+			files, err := filepath.Glob(filepath.Join(dir, m[1]))
+			if err != nil {
+				t.Fatal(err)
+			}
+			found += len(files)
+		}
+		if found == 0 {
+			t.Errorf("docs/architecture.md names %s, which is not there", m[1])
+		}
+	}
+}
+
 // TestLinks follows the links between the pages, and from them to files.
 func TestLinks(t *testing.T) {
+	inTop(t)
 	pages, err := filepath.Glob("*.md")
 	if err != nil {
 		t.Fatal(err)
@@ -69,6 +94,7 @@ func TestLinks(t *testing.T) {
 // TestThreatsHaveTheirTests holds docs/security.md and docs/durability.md against
 // the code: every test that they name exists.
 func TestThreatsHaveTheirTests(t *testing.T) {
+	inTop(t)
 	var code strings.Builder
 	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || !strings.HasSuffix(path, "_test.go") {
@@ -98,6 +124,7 @@ func TestThreatsHaveTheirTests(t *testing.T) {
 // TestFixedTexts holds the table of fixed texts in docs/format.md against the code.
 // Readers in other languages copy them from there.
 func TestFixedTexts(t *testing.T) {
+	inTop(t)
 	text, err := os.ReadFile("docs/format.md")
 	if err != nil {
 		t.Fatal(err)

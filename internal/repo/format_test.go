@@ -21,6 +21,7 @@ var notInLogs = map[string]bool{
 // TestFormatNamesOurs holds the custom types and the metadata that the code writes against
 // docs/format.md: who reads a log with that page alone must find what each is.
 func TestFormatNamesOurs(t *testing.T) {
+	inTop(t)
 	page, err := os.ReadFile("docs/format.md")
 	if err != nil {
 		t.Fatal(err)

@@ -110,6 +110,7 @@ type listed struct {
 type graph map[string]listed
 
 func TestLayers(t *testing.T) {
+	inTop(t)
 	touchSources(t)
 	for _, goos := range []string{"linux", "darwin", "windows"} {
 		t.Run(goos, func(t *testing.T) {

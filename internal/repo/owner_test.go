@@ -14,6 +14,7 @@ import (
 // store/vfs renames files: whoever did it by himself would forget a sync, and no
 // crash test would notice.
 func TestOneOwnerOfTheHouseAndOfReplacement(t *testing.T) {
+	inTop(t)
 	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:

@@ -1,16 +1,11 @@
 package repo_test
 
-import (
-	"fmt"
-	"os"
-	"testing"
-)
+import "testing"
 
-// TestMain runs the tests in the top directory of the repository.
-func TestMain(m *testing.M) {
-	if err := os.Chdir("../.."); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	os.Exit(m.Run())
+// inTop runs a test in the top directory of the repository. It must be in the test, and not in
+// TestMain: only from then on does go test note which directory a test is in and what it reads there.
+// Otherwise it would show an old result, although the files have changed.
+func inTop(t *testing.T) {
+	t.Helper()
+	t.Chdir("../..")
 }

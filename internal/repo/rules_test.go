@@ -136,6 +136,7 @@ var rules = []struct {
 // TestRulesStandInOnePlace reads the code: a rule that is written down a second time is
 // a rule that will be changed in one place only.
 func TestRulesStandInOnePlace(t *testing.T) {
+	inTop(t)
 	err := filepath.WalkDir(".", func(name string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:

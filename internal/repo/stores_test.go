@@ -19,7 +19,7 @@ var namesFiles = []string{
 }
 
 func TestOnlyAFewFilesNameTheStoreOfFiles(t *testing.T) {
-	t.Parallel()
+	inTop(t)
 	var got []string
 	for _, room := range []string{"agent", "conversation", "home", "index", "cmd/coppice/internal/demo", "keyed", "session", "transcript", "upkeep"} {
 		err := filepath.WalkDir(filepath.FromSlash(room), func(path string, d fs.DirEntry, err error) error {

@@ -21,6 +21,7 @@ var ecosystems = map[string]string{
 // TestEveryDependencyIsUpdated holds .github/dependabot.yml against the repository: each
 // file that names dependencies has its entry, and each entry its file.
 func TestEveryDependencyIsUpdated(t *testing.T) {
+	inTop(t)
 	text, err := os.ReadFile(".github/dependabot.yml")
 	if err != nil {
 		t.Fatal(err)
