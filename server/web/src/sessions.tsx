@@ -23,9 +23,9 @@ export function Sessions(p: Props) {
   useEffect(() => { // an address with a search can be kept
     if (p.active) go(asked ? "/?q=" + encodeURIComponent(asked) : "/", true)
   }, [asked])
-  useEffect(() => { // a link, such as a column of a chart, asks for something else
+  useEffect(() => { // who comes back by a link, such as a column of a chart, asks for something else
     if (p.active && p.query && p.query !== asked) { type(p.query); ask(p.query) }
-  }, [p.active, p.query])
+  }, [p.active])
   const leave = () => { box.current!.blur(); ask(values.complete(query, false)) }
   const clear = () => { type(""); ask("") }
   const isList = (asked.match(/(?:[^\s"]|"[^"]*"?)+/g) ?? []).every((word) => list_filters.some((name) => word.startsWith(name + ":") && word.length > name.length + 1))
