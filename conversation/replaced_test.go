@@ -2,11 +2,16 @@ package conversation_test
 
 import (
 	"bytes"
+	"context"
+	"fmt"
 	"os"
 	"slices"
+	"sync"
 	"testing"
 
+	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/store/file"
+	"github.com/coppice-dev/coppice/store/memory"
 )
 
 // A program that runs while somebody redacts its conversations shows what is
@@ -45,5 +50,71 @@ func rewrite(t *testing.T, dir, id, old, new string) {
 	}
 	if err := os.Rename(path+".new", path); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// A session that was missing comes back, and the caller gives up when that has just been noticed.
+func TestReadingEndsWhenASessionIsBack(t *testing.T) {
+	t.Parallel()
+	st := must(file.Open(t.TempDir(), nil))(t)
+	t.Cleanup(func() { st.Close() })
+	after := func(string) {}
+	m := newManagerOn(t, asked{st, func(name string) { after(name) }}, 3)
+	id := say(t, m, "", user("1"), assistant("2"), user("3"), assistant("4"), user("5"), assistant("6"), user("7"))
+	gone := must(m.Conversation(id))(t).Links[1].ID
+	must(m.DeleteSession(gone))(t)
+	must(m.LoadMessages(id, 1, 100))(t)
+	do(t, st.Trash().Restore(t.Context(), must(st.Trash().List(t.Context()))(t)[0].ID))
+	ctx, cancel := context.WithCancel(t.Context())
+	after = func(name string) {
+		if name == gone {
+			cancel()
+		}
+	}
+	_, err := m.WithContext(ctx).LoadMessages(id, 1, 100)
+	wantError(t, err, context.Canceled)
+}
+
+// asked is a store that calls a function when it has been asked for the state of a log.
+type asked struct {
+	store.Store
+	after func(name string)
+}
+
+func (a asked) Stat(ctx context.Context, name string) (store.Stat, error) {
+	s, err := a.Store.Stat(ctx, name)
+	a.after(name)
+	return s, err
+}
+
+// Whoever reads a conversation does not notice that others are deleted.
+func TestReadingWhileOthersAreDeleted(t *testing.T) {
+	t.Parallel()
+	const n = 400
+	m := newManagerOn(t, memory.New(nil), 100)
+	id := ""
+	for i := range n {
+		id = say(t, m, id, user(fmt.Sprint("message ", i)))
+	}
+	var reading sync.WaitGroup
+	for range 4 {
+		reading.Go(func() {
+			for range 50 {
+				if page, err := m.LoadMessages(id, 1, n); err != nil || len(page) != n {
+					t.Errorf("%d messages, %v", len(page), err)
+					return
+				}
+			}
+		})
+	}
+	done := make(chan struct{})
+	go func() { reading.Wait(); close(done) }()
+	for {
+		select {
+		case <-done:
+			return
+		default:
+			must(m.DeleteSession(must(m.CreateSession(""))(t).ID))(t)
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package conversation
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math"
@@ -19,19 +20,51 @@ type whole struct {
 	room    int      // how many tokens of the conversation are wanted of it
 	awaited []string // the sessions that it lacks; they may come back
 
-	mu   sync.Mutex // guards what follows
-	leaf int32      // of the shape from which ids was read
-	size int        // of that shape
-	ids  []string   // of the messages, for their pages
+	mu      sync.Mutex // guards what follows
+	readers int
+	dropped bool     // by the pool; the last reader closes it
+	leaf    int32    // of the shape from which ids was read
+	size    int      // of that shape
+	ids     []string // of the messages, for their pages
 }
 
 // everything is more tokens than any conversation has.
 const everything = math.MaxInt
 
-// close closes the session, which was only read.
+// begin begins to read, or returns an error that session.MustReopen knows. The caller calls end.
+func (w *whole) begin() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.dropped {
+		return session.ErrClosed
+	}
+	w.readers++
+	return nil
+}
+
+// end ends what begin began.
+func (w *whole) end() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.readers--
+	w.closeIfUnread()
+}
+
+// close closes the session when nobody reads it any more. The pool drops it because of one reader,
+// or because any session was deleted; the other readers go on.
 func (w *whole) close() (gone bool) {
-	_ = w.Close()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.dropped = true
+	w.closeIfUnread()
 	return true
+}
+
+// closeIfUnread is called with mu held.
+func (w *whole) closeIfUnread() {
+	if w.dropped && w.readers == 0 {
+		_ = w.Close() // it was only read
+	}
 }
 
 // inWhole calls do with all of a conversation, as it is stored now.
@@ -80,13 +113,12 @@ func (m *Sessions) inOpen(p *pool.Pool[*whole], key string, room int, open func(
 		if err != nil {
 			return err
 		}
-		isStale := w.room < room || slices.ContainsFunc(w.awaited, m.isThere)
-		if !isStale {
-			_, err = w.WithContext(ctx).Refresh()
-			isStale = err != nil
-		}
-		if !isStale {
-			err = do(w)
+		isStale := true
+		if err = w.begin(); err == nil {
+			if err = m.update(w, room); err == nil {
+				isStale, err = false, do(w)
+			}
+			w.end()
 		}
 		p.Release(key, w)
 		if !isStale && !session.MustReopen(err) || ctx.Err() != nil || tries == maxReopened {
@@ -94,6 +126,17 @@ func (m *Sessions) inOpen(p *pool.Pool[*whole], key string, room int, open func(
 		}
 		p.Drop(key)
 	}
+}
+
+// update reads what others have added. An error means that the conversation must be opened again,
+// unless the context is done.
+func (m *Sessions) update(w *whole, room int) error {
+	ctx := m.context()
+	if w.room < room || slices.ContainsFunc(w.awaited, m.isThere) {
+		return cmp.Or(ctx.Err(), session.ErrReplaced)
+	}
+	_, err := w.WithContext(ctx).Refresh()
+	return err
 }
 
 // openWhole opens a chain as one session.
