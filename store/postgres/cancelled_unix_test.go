@@ -109,6 +109,45 @@ func TestAppendsThatWaitForAConnection(t *testing.T) {
 	}
 }
 
+// The same holds for appends that share a statement.
+func TestAppendsThatWaitForAConnectionTogether(t *testing.T) {
+	t.Parallel()
+	const n = 12
+	removed := []string{"log-12", "log-13"}
+	c := newCrowd(t, postgrestest.URL(t), n+len(removed), removed...)
+	logs := make([]store.Log, n)
+	for i := range logs {
+		logs[i] = c.open(i)
+	}
+	for _, name := range removed { // they take the other connections
+		c.blocked.Go(func() {
+			if err := c.store.Remove(context.Background(), name); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	c.await(2 + len(removed))
+	ctx, cancel := context.WithCancel(t.Context())
+	errs := make([]error, n)
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() { _, errs[i] = logs[i].Append(ctx, 0, []byte(numbered(i))) })
+	}
+	time.Sleep(200 * time.Millisecond) // the oldest turns were replaced
+	cancel()
+	wg.Wait()
+	c.free()
+	c.blocked.Wait()
+	for i, err := range errs {
+		if !errors.Is(err, context.Canceled) || errors.Is(err, store.ErrUnknown) {
+			t.Errorf("log %d: %v, want context.Canceled", i, err)
+		}
+		if storetest.MustEnd(t, logs[i]) != 0 {
+			t.Errorf("log %d has a line although nothing was sent", i)
+		}
+	}
+}
+
 // A session is removed when an append to it has just been written, and before it is read back.
 // Whoever appends does not hear that it was refused.
 func TestAppendWhileTheSessionIsRemoved(t *testing.T) {

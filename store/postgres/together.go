@@ -21,8 +21,8 @@ import (
 // the lines, none is added. Whatever was not added is then sent alone, as if there had been no
 // attempt, and gets its errors there.
 //
-// A request whose caller has stopped waiting is dropped from the next statement. Until then it
-// stays in the list, where it costs nothing: see request.startSending.
+// A request whose caller has stopped waiting is left out of its statement when that is sent. Until
+// then it stays in the list, where it costs nothing: see request.startSending.
 type together struct {
 	store    *Store
 	maxTurns int // how many statements may be under way
@@ -179,12 +179,9 @@ func (g *together) collect(first *waiter) []*waiter {
 	logs := map[string]bool{string(first.log.key.log): true}
 	left := g.waiting[:0]
 	for _, w := range g.waiting {
-		switch key := string(w.log.key.log); {
-		case logs[key] || len(others) == togetherCount-1:
+		if key := string(w.log.key.log); logs[key] || len(others) == togetherCount-1 {
 			left = append(left, w)
-		case !w.startSending(): // abandoned
-			close(w.woken)
-		default:
+		} else {
 			logs[key] = true
 			others = append(others, w)
 		}
@@ -196,11 +193,7 @@ func (g *together) collect(first *waiter) []*waiter {
 
 // sendFor uses the turn of the first request to send all of them, and wakes the others.
 func (g *together) sendFor(first *waiter, others []*waiter) {
-	all := others
-	if first.startSending() {
-		all = append(all, first)
-	}
-	g.sendAll(all)
+	g.sendAll(append(others, first))
 	for _, w := range others {
 		close(w.woken)
 	}
@@ -208,8 +201,17 @@ func (g *together) sendFor(first *waiter, others []*waiter) {
 	g.endTurn(first.turn)
 }
 
-// sendAll sends the lines of all requests in one statement, and records the result of each.
+// sendAll sends the lines of all requests in one statement, and records the result of each. It first
+// waits for a connection: until there is one, the callers can abandon their requests.
 func (g *together) sendAll(all []*waiter) {
+	ctx, cancel := context.WithTimeout(context.Background(), statementTimeout)
+	defer cancel()
+	conn, err := g.store.pool.Acquire(ctx)
+	if err != nil {
+		return // nothing was sent: each gets its error alone
+	}
+	defer conn.Release()
+	all = slices.DeleteFunc(slices.Clone(all), func(w *waiter) bool { return !w.startSending() })
 	s, byLog := g.store, make(map[string]*waiter, len(all))
 	logs, lines := make([][]byte, len(all)), make([][]byte, len(all))
 	lives, ats, ends := make([]int64, len(all)), make([]int64, len(all)), make([]int64, len(all))
@@ -217,9 +219,7 @@ func (g *together) sendAll(all []*waiter) {
 		logs[i], lives[i], ats[i], ends[i], lines[i] = w.log.key.log, w.log.life, w.at, w.end, w.lines[0]
 		byLog[string(w.log.key.log)] = w
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), statementTimeout)
-	defer cancel()
-	rows, err := s.pool.Query(ctx, s.sql(appendTogether), s.tenant, logs, lives, ats, ends, lines)
+	rows, err := conn.Query(ctx, s.sql(appendTogether), s.tenant, logs, lives, ats, ends, lines)
 	var added [][]byte
 	if err == nil {
 		added, err = pgx.CollectRows(rows, pgx.RowTo[[]byte])

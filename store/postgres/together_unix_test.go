@@ -64,12 +64,18 @@ func newCrowd(t *testing.T, where string, n int, locked ...string) *crowd {
 	for _, log := range first {
 		c.blocked.Go(func() { c.add(log, 0, `{"late":true}`) })
 	}
-	for waiting := 0; waiting < len(first); {
-		if err := conn.QueryRow(t.Context(), `SELECT count(*) FROM pg_locks WHERE NOT granted AND transactionid = pg_current_xact_id()::xid`).Scan(&waiting); err != nil {
-			t.Fatal(err)
+	c.await(len(first))
+	return c
+}
+
+// await waits until so many statements wait for the logs that are locked.
+func (c *crowd) await(n int) {
+	c.t.Helper()
+	for waiting := 0; waiting < n; {
+		if err := c.conn.QueryRow(c.t.Context(), `SELECT count(*) FROM pg_locks WHERE NOT granted AND transactionid = pg_current_xact_id()::xid`).Scan(&waiting); err != nil {
+			c.t.Fatal(err)
 		}
 	}
-	return c
 }
 
 func (c *crowd) open(i int) store.Log {
