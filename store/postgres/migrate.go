@@ -95,7 +95,8 @@ func (t target) migrate(ctx context.Context, tx pgx.Tx) (from, to int, err error
 			return 0, 0, err
 		}
 	}
-	if err := tx.QueryRow(ctx, t.sql(`SELECT coalesce(max(version), 0) FROM coppice.versions`)).Scan(&from); err != nil {
+	from, _, err = t.version(ctx, tx)
+	if err != nil {
 		return 0, 0, err
 	}
 	to = from
@@ -114,12 +115,30 @@ func (t target) migrate(ctx context.Context, tx pgx.Tx) (from, to int, err error
 	return from, to, nil
 }
 
+// version returns the version of the tables, 0 if there are none, and the oldest program, by the
+// version of its tables, that can work with them. Before the first release, version 1 had another
+// table for the places of blobs; nothing leads from it to what came later.
+func (t target) version(ctx context.Context, q querier) (version, reads int, err error) {
+	var isReleased bool
+	err = q.QueryRow(ctx, t.sql(`SELECT coalesce(max(version), 0), coalesce(max(reads), 0), to_regclass('coppice.blob_backends') IS NOT NULL
+		FROM coppice.versions`)).Scan(&version, &reads, &isReleased)
+	if err == nil && version > 0 && !isReleased {
+		err = &store.Error{
+			Op: "open", Path: t.where, Kind: store.ErrInvalid,
+			Err:  errors.New("its tables were made by a program from before the first release"),
+			Hint: "copy the sessions out with that program, drop the schema, and make the tables with coppice migrate",
+		}
+	}
+	return version, reads, err
+}
+
 // checkVersion returns an error if this program cannot work with the tables.
 func (s *Store) checkVersion(ctx context.Context) error {
 	const op = "open"
 	var version, reads int
-	err := s.read(ctx, op, "", func(ctx context.Context) error {
-		return s.pool.QueryRow(ctx, s.sql(`SELECT coalesce(max(version), 0), coalesce(max(reads), 0) FROM coppice.versions`)).Scan(&version, &reads)
+	err := s.read(ctx, op, "", func(ctx context.Context) (err error) {
+		version, reads, err = s.version(ctx, s.pool)
+		return err
 	})
 	ours := len(migrations())
 	switch {

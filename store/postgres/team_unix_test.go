@@ -306,6 +306,23 @@ func TestMigrate(t *testing.T) {
 	}
 }
 
+// Tables from before the first release are refused, and not brought up to date in part.
+func TestTablesFromBeforeTheFirstRelease(t *testing.T) {
+	t.Parallel()
+	where := postgrestest.Empty(t)
+	if _, err := postgres.Migrate(t.Context(), where); err != nil {
+		t.Fatal(err)
+	}
+	postgrestest.Exec(t, postgrestest.Owner(t), `ALTER TABLE `+postgrestest.Param(t, where, "schema")+`.blob_backends RENAME TO depots`)
+	_, openErr := postgres.Open(t.Context(), where, nil)
+	_, migrateErr := postgres.Migrate(t.Context(), where)
+	for _, err := range []error{openErr, migrateErr} {
+		if !errors.Is(err, store.ErrInvalid) || !strings.Contains(err.Error(), "before the first release") {
+			t.Errorf("%v, want one that says where the tables are from", err)
+		}
+	}
+}
+
 // An error of opening names the server and the database, says what to do, and never has the
 // password.
 func TestOpenErrors(t *testing.T) {
