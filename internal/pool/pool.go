@@ -132,20 +132,18 @@ func (p *Pool[T]) acquire(key string) (*item[T], chan struct{}) {
 	return it, nil
 }
 
-func (p *Pool[T]) open(it *item[T], open func() (T, error)) (_ T, err error) {
+func (p *Pool[T]) open(it *item[T], open func() (T, error)) (value T, err error) {
 	opened := false // not if open panics
 	defer func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
+		it.value = value // with mu held: Release of a value that was dropped may look at it
 		if !opened || err != nil {
 			p.remove(it)
 		}
 		p.finish(it)
 	}()
-	value, err := open()
-	if err == nil {
-		it.value = value // it is not looked at before settle
-	}
+	value, err = open()
 	opened = true
 	return value, err
 }
