@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"iter"
 	"os"
 	"slices"
 	"sync"
 	"testing"
 
+	"github.com/coppice-dev/coppice/conversation"
 	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/store/file"
 	"github.com/coppice-dev/coppice/store/memory"
@@ -117,4 +119,78 @@ func TestReadingWhileOthersAreDeleted(t *testing.T) {
 			must(m.DeleteSession(must(m.CreateSession(""))(t).ID))(t)
 		}
 	}
+}
+
+// Whenever a session is rewritten while it is read, it is read again.
+func TestRewrittenWhileReading(t *testing.T) {
+	t.Parallel()
+	for name, read := range map[string]func(*conversation.Sessions, *conversation.Chat) error{
+		"view": func(_ *conversation.Sessions, c *conversation.Chat) error { _, err := c.View(); return err },
+		"page": func(m *conversation.Sessions, c *conversation.Chat) error {
+			_, err := m.LoadMessages(c.ID(), 1, 9)
+			return err
+		},
+		"context": func(m *conversation.Sessions, c *conversation.Chat) error { _, err := m.Context(c.ID()); return err },
+	} {
+		for said := 2; said <= 8; said += 6 { // in one session, and in three
+			for at := 1; ; at++ {
+				dir := t.TempDir()
+				st := must(file.Open(dir, &file.Options{Sync: file.Never}))(t)
+				t.Cleanup(func() { st.Close() })
+				id, steps := "", 0
+				m := newManagerOn(t, stepped{st, func() {
+					if steps++; steps == at {
+						rewrite(t, dir, id, "xyzzy", "[gone]")
+					}
+				}}, 3)
+				id = must(m.CreateSession(""))(t).ID
+				steps = at
+				for range said {
+					say(t, m, id, user("xyzzy"))
+				}
+				c := newSystem(t, m)
+				do(t, c.Load(id))
+				id = must(m.Tail(id))(t)
+				do(t, m.SaveAll())
+				steps = 0
+				if err := read(m, c); err != nil {
+					t.Errorf("%s of %d messages, rewritten at step %d: %v", name, said, at, err)
+				}
+				if steps < at {
+					break
+				}
+			}
+		}
+	}
+}
+
+// stepped is a store that calls a function before each step of reading a log.
+type stepped struct {
+	store.Store
+	before func()
+}
+
+func (s stepped) Open(ctx context.Context, name string) (store.Log, error) {
+	log, err := s.Store.Open(ctx, name)
+	return steppedLog{log, s.before}, err
+}
+
+type steppedLog struct {
+	store.Log
+	before func()
+}
+
+func (l steppedLog) Current() error {
+	l.before()
+	return l.Log.Current()
+}
+
+func (l steppedLog) Forward(ctx context.Context, from store.Pos) iter.Seq2[store.Line, error] {
+	l.before()
+	return l.Log.Forward(ctx, from)
+}
+
+func (l steppedLog) Backward(ctx context.Context, from store.Pos) iter.Seq2[store.Line, error] {
+	l.before()
+	return l.Log.Backward(ctx, from)
 }

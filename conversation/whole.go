@@ -82,21 +82,32 @@ func (m *Sessions) inWhole(id string, do func(*whole) error) error {
 // would only be left out of the context, but for those that sessions begin with copies of. roomAt
 // returns how large the room is, given the last link.
 func (m *Sessions) inEnd(id string, roomAt func(*link) int, do func(*session.Session) error) error {
-	l, done, err := m.end(id, reading)
-	if err != nil {
-		return err
+	for tries := 0; ; tries++ {
+		l, done, err := m.end(id, reading)
+		if err != nil {
+			return err
+		}
+		room := roomAt(l)
+		if l.reshaped {
+			room = everything
+		}
+		if l.header.Relation == session.RelationContinuation {
+			done() // because links are locked from earlier to later
+			return m.inRecent(l.id, room, do)
+		}
+		err = do(l.s.WithContext(m.context()))
+		done()
+		if !session.MustReopen(err) || tries == maxReopened {
+			return err
+		}
 	}
-	room := roomAt(l)
-	if l.header.Relation != session.RelationContinuation {
-		defer done()
-		return do(l.s.WithContext(m.context()))
-	}
-	if l.reshaped {
-		room = everything
-	}
-	done() // because links are locked from earlier to later
-	return m.inOpen(m.recent, l.id, room, func() (*whole, error) {
-		chain, err := m.lastOf(l.id, room)
+}
+
+// inRecent calls do with the last sessions of the conversation that ends with a link, as many as
+// fill a room.
+func (m *Sessions) inRecent(last string, room int, do func(*session.Session) error) error {
+	return m.inOpen(m.recent, last, room, func() (*whole, error) {
+		chain, err := m.lastOf(last, room)
 		if err != nil {
 			return nil, err
 		}
@@ -109,23 +120,30 @@ func (m *Sessions) inEnd(id string, roomAt func(*link) int, do func(*session.Ses
 func (m *Sessions) inOpen(p *pool.Pool[*whole], key string, room int, open func() (*whole, error), do func(*whole) error) error {
 	ctx := m.context()
 	for tries := 0; ; tries++ {
+		isStale := false
 		w, err := p.Get(ctx, key, open)
-		if err != nil {
-			return err
+		if err == nil {
+			isStale, err = m.readOpen(w, room, do)
+			p.Release(key, w)
 		}
-		isStale := true
-		if err = w.begin(); err == nil {
-			if err = m.update(w, room); err == nil {
-				isStale, err = false, do(w)
-			}
-			w.end()
-		}
-		p.Release(key, w)
 		if !isStale && !session.MustReopen(err) || ctx.Err() != nil || tries == maxReopened {
 			return err
 		}
 		p.Drop(key)
 	}
+}
+
+// readOpen calls do with a conversation that is open, brought up to date. If isStale, it could not be,
+// and do was not called.
+func (m *Sessions) readOpen(w *whole, room int, do func(*whole) error) (isStale bool, _ error) {
+	if err := w.begin(); err != nil {
+		return true, err
+	}
+	defer w.end()
+	if err := m.update(w, room); err != nil {
+		return true, err
+	}
+	return false, do(w)
 }
 
 // update reads what others have added. An error means that the conversation must be opened again,
