@@ -108,10 +108,11 @@ func (m *Sessions) Save(id string) error {
 		return err
 	}
 	defer m.release(l)
-	root, err := m.rootOf(l.id)
-	if err != nil {
+	if err := m.lock(l); err != nil {
 		return err
 	}
+	root := l.Before.Root // rootOf may open l again, and then nobody knows what has to be there
+	l.mu.Unlock()
 	return m.saveEach(func(other *link) bool { return other == l || other.modified && other.Before.Root == root })
 }
 

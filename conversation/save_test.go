@@ -1,6 +1,7 @@
 package conversation_test
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"testing"
@@ -130,4 +131,20 @@ func TestSettingsAfterClose(t *testing.T) {
 		do(t, m.Close())
 		do(t, m.SetSettings(conversation.Settings{AutoSaveInterval: time.Second}))
 	})
+}
+
+// Save notices that the last message is gone, whatever happened to other sessions before.
+func TestSaveNoticesALossAfterADeletion(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	m := must(conversation.OpenSessions(dir, quiet(100)))(t)
+	id := say(t, m, "", user("one"), assistant("two"))
+	must(m.DeleteSession(must(m.CreateSession(""))(t).ID))(t)
+	path := filepath.Join(dir, id+".jsonl")
+	data := must(os.ReadFile(path))(t)
+	data = data[:bytes.LastIndexByte(bytes.TrimSpace(data), '\n')+1]
+	do(t, os.WriteFile(path+".new", data, 0o600))
+	do(t, os.Rename(path+".new", path))
+	wantError(t, m.Save(id), session.ErrNotExist)
+	wantError(t, m.Close(), session.ErrNotExist)
 }
