@@ -139,12 +139,15 @@ func TestSaveNoticesALossAfterADeletion(t *testing.T) {
 	dir := t.TempDir()
 	m := must(conversation.OpenSessions(dir, quiet(100)))(t)
 	id := say(t, m, "", user("one"), assistant("two"))
+	chat := newSystem(t, m)
+	do(t, chat.Load(id))
 	must(m.DeleteSession(must(m.CreateSession(""))(t).ID))(t)
 	path := filepath.Join(dir, id+".jsonl")
 	data := must(os.ReadFile(path))(t)
 	data = data[:bytes.LastIndexByte(bytes.TrimSpace(data), '\n')+1]
 	do(t, os.WriteFile(path+".new", data, 0o600))
 	do(t, os.Rename(path+".new", path))
+	wantError(t, chat.Save(), session.ErrNotExist)
 	wantError(t, m.Save(id), session.ErrNotExist)
 	wantError(t, m.Close(), session.ErrNotExist)
 }

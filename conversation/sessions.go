@@ -380,7 +380,6 @@ func (m *Sessions) DeleteSession(id string) (bool, error) {
 	}
 	m.mu.Lock()
 	delete(m.recovered, id)
-	clear(m.ends)
 	if m.current == id {
 		m.current = ""
 	}
