@@ -168,10 +168,11 @@ func (m *Sessions) verify(l *link) error {
 }
 
 // flush waits until what was appended to a link is on the disk. If its session cannot tell any
-// more, another handle is asked, which rewrites the log if it has to.
+// more, or another caller has just closed it to open it again, another handle is asked, which
+// rewrites the log if it has to.
 func (m *Sessions) flush(l *link) error {
 	err := l.s.Flush(m.context())
-	if !errors.Is(err, session.ErrUnknown) {
+	if !errors.Is(err, session.ErrUnknown) && !errors.Is(err, session.ErrClosed) {
 		return err
 	}
 	if again := m.beside(l, func(s *session.Session) error { return s.Flush(m.context()) }); again != nil {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -150,4 +151,35 @@ func TestSaveNoticesALossAfterADeletion(t *testing.T) {
 	wantError(t, chat.Save(), session.ErrNotExist)
 	wantError(t, m.Save(id), session.ErrNotExist)
 	wantError(t, m.Close(), session.ErrNotExist)
+}
+
+// Saving goes on while an append with an unknown outcome closes the session.
+func TestSaveWhileASessionIsOpenedAgain(t *testing.T) {
+	t.Parallel()
+	lie := 0
+	m := newManagerOn(t, unsettled{memory.New(nil), &lie, nil}, 1000)
+	id := say(t, m, "", user("1"))
+	done := make(chan struct{})
+	var saving sync.WaitGroup
+	for range 8 {
+		saving.Go(func() {
+			for {
+				select {
+				case <-done:
+					return
+				default:
+					if err := m.Save(id); err != nil {
+						t.Error(err)
+						return
+					}
+				}
+			}
+		})
+	}
+	for range 500 {
+		lie = 1
+		say(t, m, id, user("2"))
+	}
+	close(done)
+	saving.Wait()
 }
