@@ -137,6 +137,7 @@ var besides = []any{
 	home.ShelfRequest{},
 	home.SeekRequest{},
 	home.MapRequest{},
+	home.OutlineRequest{}, // an exported page has one of its own
 }
 
 // Every request of the floor belongs to a command.
