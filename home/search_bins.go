@@ -55,6 +55,7 @@ const (
 
 const (
 	defaultColumns = 60
+	maxBins        = 10_000 // of days or weeks: nobody looks at more, and a caller may ask for all since the year 1
 	maxParts       = 6 // more cannot be told apart
 )
 
@@ -72,15 +73,19 @@ func (r *StatsRequest) checkBins() error {
 }
 
 // divide fills in the bins.
-func (c *counting) divide(stats *index.Stats) {
+func (c *counting) divide(stats *index.Stats) error {
 	r := c.result
 	r.Bins, r.Parts = []StatsBin{}, []Usage{}
 	first, last, ok := c.span(stats.Days)
 	if !ok {
 		r.Bin = cmp.Or(c.asked.Bin, BinDay)
-		return
+		return nil
 	}
-	r.Bin = cmp.Or(c.asked.Bin, binThatFits(first, last, cmp.Or(c.asked.Columns, defaultColumns)))
+	r.Bin = cmp.Or(c.asked.Bin, binThatFits(first, last, min(cmp.Or(c.asked.Columns, defaultColumns), maxBins)))
+	if r.Bin != BinMonth && !binsFit(r.Bin, first, last, maxBins) {
+		return wrong("bin", "{bin} is %s, of which there are more than %d from %s to %s; choose a longer one, or less time",
+			r.Bin, maxBins, first.Format(time.DateOnly), last.Format(time.DateOnly))
+	}
 	part := c.chooseParts(stats)
 	for from := binOf(r.Bin, first); !from.After(last); {
 		until := afterBin(r.Bin, from)
@@ -101,6 +106,7 @@ func (c *counting) divide(stats *index.Stats) {
 		bin.Tokens[n] += p.Tokens()
 		bin.Costs[n] += p.CostMicroUSD
 	}
+	return nil
 }
 
 // span returns the first and the last day that have a place in a bin: those that were asked for, as
@@ -133,15 +139,20 @@ func (c *counting) span(days []Usage) (first, last time.Time, ok bool) {
 // binThatFits returns the shortest bin of which there is room for all, or else a month.
 func binThatFits(first, last time.Time, columns int) string {
 	for _, bin := range []string{BinDay, BinWeek} {
-		n := 0
-		for from := binOf(bin, first); !from.After(last) && n <= columns; from = afterBin(bin, from) {
-			n++
-		}
-		if n <= columns {
+		if binsFit(bin, first, last, columns) {
 			return bin
 		}
 	}
 	return BinMonth
+}
+
+// binsFit reports whether there are at most so many bins.
+func binsFit(bin string, first, last time.Time, most int) bool {
+	n := 0
+	for from := binOf(bin, first); !from.After(last) && n <= most; from = afterBin(bin, from) {
+		n++
+	}
+	return n <= most
 }
 
 // binOf returns the first day of the bin of a day.

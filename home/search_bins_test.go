@@ -86,7 +86,11 @@ func TestBins(t *testing.T) {
 	if by := h.stats(home.StatsRequest{By: "agent"}); len(by.Parts) != 1 || by.Parts[0].Key != session.OwnAgent {
 		t.Errorf("by agent: %+v", by.Parts)
 	}
-	for _, wrong := range []home.StatsRequest{{By: "colour"}, {Bin: "hour"}, {Columns: -1}} {
+	ages := time.Date(1, 1, 2, 0, 0, 0, 0, time.UTC)
+	if r := h.stats(home.StatsRequest{Since: ages, Columns: 1 << 40}); r.Bin != "month" {
+		t.Errorf("since the year 1 there are %d bins, each a %s", len(r.Bins), r.Bin)
+	}
+	for _, wrong := range []home.StatsRequest{{By: "colour"}, {Bin: "hour"}, {Columns: -1}, {Bin: "day", Since: ages}, {Bin: "week", Since: ages}} {
 		if _, err := h.Search.Stats(t.Context(), wrong); err == nil {
 			t.Errorf("%+v is no error", wrong)
 		}

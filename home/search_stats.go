@@ -26,7 +26,7 @@ type StatsRequest struct {
 	// By is what the bins are divided by: model, project or agent. Default: model.
 	By string `json:"by,omitempty"`
 	// Bin is how long a bin is: day, week (from Monday) or month. Default: a day or, if there are
-	// more than Columns, a week or a month.
+	// more than Columns, a week or a month. There are at most 10,000 days or weeks.
 	Bin     string `json:"bin,omitempty"`
 	Columns int    `json:"columns,omitempty"` // how many bins there is room for; 0 means 60
 }
@@ -166,7 +166,9 @@ func (c *counting) count(ctx context.Context) error {
 			return err
 		}
 	}
-	c.divide(stats)
+	if err := c.divide(stats); err != nil {
+		return err
+	}
 	activity := &stats.Activity
 	r.Active = activeDays(activity.Days)
 	r.Messages, r.Hours, r.Weekdays = activity.Messages, activity.Hours, activity.Weekdays
