@@ -21,17 +21,27 @@ func (s *Server) draw(w http.ResponseWriter, r *http.Request) {
 		Content []session.Content `json:"content"`
 		Edits   []render.Edit     `json:"edits"` // instead of a content
 	}
-	body := http.MaxBytesReader(w, r.Body, maxDrawn)
-	if err := json.NewDecoder(body).Decode(&given); err != nil {
-		s.fail(w, r, problemf(http.StatusBadRequest, home.KindInvalid, "the body must be an object with the content of a message, of at most %d bytes", maxDrawn))
+	body, err := readJSON(w, r, maxDrawn)
+	if err != nil {
+		s.fail(w, r, err)
 		return
 	}
+	if err := json.Unmarshal(body, &given); err != nil {
+		s.fail(w, r, problemf(http.StatusBadRequest, home.KindInvalid, "the body must be an object with the content of a message"))
+		return
+	}
+	drawn := ""
 	if len(given.Edits) > 0 {
-		answerJSON(w, map[string]string{"html": html.Edits(given.Edits)})
+		drawn = html.Edits(given.Edits)
+	} else {
+		entry := session.Entry{Type: session.TypeMessage, Message: &session.MessageEntry{Role: session.RoleAssistant, Content: given.Content}}
+		drawn = html.Cards([]session.Entry{entry})[0]
+	}
+	if err := reservationOf(r.Context()).reserve(r.Context(), int64(len(drawn))); err != nil {
+		s.fail(w, r, err)
 		return
 	}
-	entry := session.Entry{Type: session.TypeMessage, Message: &session.MessageEntry{Role: session.RoleAssistant, Content: given.Content}}
-	answerJSON(w, map[string]string{"html": html.Cards([]session.Entry{entry})[0]})
+	answerJSON(w, map[string]string{"html": drawn})
 }
 
 // pageWork says what the calls of a row do, so that the page can fold a run of them into a line.

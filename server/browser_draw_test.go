@@ -37,7 +37,7 @@ func TestDrawing(t *testing.T) {
 	if got := s.ask("POST", "/web/html", `{"content": "no list"}`); got.status != http.StatusBadRequest {
 		t.Errorf("a wrong body is %d", got.status)
 	}
-	if got := s.ask("POST", "/web/html", `{"content": [{"type": "text", "text": {"content": "`+strings.Repeat("x", 5<<20)+`"}}]}`); got.status != http.StatusBadRequest {
+	if got := s.ask("POST", "/web/html", `{"content": [{"type": "text", "text": {"content": "`+strings.Repeat("x", 5<<20)+`"}}]}`); got.status != http.StatusRequestEntityTooLarge {
 		t.Errorf("a body that is too large is %d", got.status)
 	}
 }

@@ -101,6 +101,7 @@ func TestWhatIsHeldInMemoryIsLimited(t *testing.T) {
 		"a body":             appended("a", 1_000_000, "")[:much],
 		"a body in chunks":   head("a", "POST /v1/sessions/none/entries", "Transfer-Encoding: chunked\r\n") + fmt.Sprintf("%x\r\n", much) + strings.Repeat(" ", much),
 		"a call of an agent": head("a", "POST /mcp", "Content-Length: 1000000\r\n") + strings.Repeat(" ", much),
+		"what a page draws":  head("a", "POST /web/html", "Content-Length: 1000000\r\n") + strings.Repeat(" ", much),
 		"a blob":             strings.TrimSuffix(putting, "Z\x00\x00\x00\x00"),
 		"a line":             head("a", "POST /v1/store/create", "Content-Length: 1000000\r\n") + frames(`{"name":"x"}`, strings.Repeat("x", much)),
 	} {
@@ -242,6 +243,7 @@ func TestManySmallValuesAreLimited(t *testing.T) {
 	id, _ := s.talk()
 	many := strings.Repeat("{},", 10_000)
 	want[server.Problem](s, 413, "POST", "/v1/sessions/"+id+"/entries", `{"message": {"role": "user", "content": [`+many+`{}]}}`)
+	want[server.Problem](s, 413, "POST", "/web/html", `{"content": [`+many+`{}]}`)
 	want[home.AppendResult](s, 200, "POST", "/v1/sessions/"+id+"/entries", strings.Replace(hello, "otters", many+`\"[[`, 1))
 }
 
