@@ -228,7 +228,7 @@ web-check: $(WEB)/node_modules ## Check that the page is what its sources give, 
 	@$(GO) -C $(WEB)/build run . -dir .. -check
 	@mkdir -p .cache; $(GO) build -o .cache/coppice ./cmd/coppice
 	@cd $(WEB); export COPPICE=$(CURDIR)/.cache/coppice; \
-	node --test test/window.test.mjs test/turn.test.mjs test/page.test.mjs test/pictures.test.mjs && BROWSER=firefox node --test test/page.test.mjs
+	node --test test/window.test.mjs test/turn.test.mjs test/words.test.mjs test/page.test.mjs test/pictures.test.mjs && BROWSER=firefox node --test test/page.test.mjs
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME (60s)

@@ -46,7 +46,7 @@ export function Stats() {
       <p class="tools"><Choice label="Measure" all={[["Cost", "cost"], ["Tokens", "tokens"]]} is={isMoney ? "cost" : "tokens"} set={setMeasure} />
         <Choice label="Divided by" all={dividers.map((d) => ["by " + d, d])} is={by} set={divide} />
         <Choice label="Length of a column" all={[["auto", ""], ["days", "day"], ["weeks", "week"], ["months", "month"]].filter(([, b]) => fits(b, days || spanOf(r.bins), columns)) as [string, string][]} is={bin} set={setBin} /></p>
-      {r.bins.length ? <Stacked title={isMoney ? "Cost" : "Tokens"} bin={r.bin} bins={r.bins} show={isMoney ? dollars : short}
+      {r.bins.length ? <Stacked title={isMoney ? "Cost" : "Tokens"} bin={r.bin} bins={r.bins} show={isMoney ? money : short}
         parts={r.parts.map((u, i) => ({ name: name(u, i), to: u.key && !(r.rest > 0 && i === r.parts.length - 1) ? only(by, u.key) : undefined, values: r.bins.map((b) => isMoney ? b.part_costs[i] : b.part_tokens[i]) }))} />
         : <p class="soft">Nothing was used in this time.</p>}
       <div class="ranks">
@@ -60,8 +60,6 @@ export function Stats() {
     </div>}
   </section>
 }
-
-const dollars = (micro: number) => micro ? money(micro) : "$0"
 
 /** errorsOf says how many calls of a tool failed. */
 function errorsOf(failed: Count[], tool: Count) {

@@ -138,13 +138,7 @@ export async function copy(text: string, what: string) {
 
 // ---- words
 
-const number = new Intl.NumberFormat("en")
-const compact = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 })
-export const counted = (n: number, one: string, many = one + "s") => `${number.format(n)} ${n === 1 ? one : many}`
-export const short = (n: number) => compact.format(n)
-export const money = (micro: number) => "$" + (micro / 1e6).toFixed(micro < 1e4 ? 4 : 2)
-export const cost = (u: Usage0) => u.cost_micro_usd === 0 && (u.unpriced_responses > 0 || u.recorded > 0) ? "cost unknown" : (u.unpriced_responses > 0 || u.recorded > 0 ? "at least " : "") + money(u.cost_micro_usd)
-type Usage0 = { cost_micro_usd: number, unpriced_responses: number, recorded: number }
+export { cost, counted, money, short } from "./words"
 
 export function ago(time?: string): string {
   if (!time) return ""
