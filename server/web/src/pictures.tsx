@@ -40,11 +40,11 @@ type Columns = { title: string, bin: string, bins: { key: string, until: string 
 
 const height = 180
 
-/** nice is a number of few digits that is not less than n. */
+/** nice is a number that is not less than n, of which the half has one digit, too, so that the axis can say both. */
 function nice(n: number): number {
   if (n <= 0) return 1
   const unit = 10 ** Math.floor(Math.log10(n))
-  return [1, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10].map((m) => m * unit).find((m) => m >= n)!
+  return [1, 2, 4, 6, 8, 10].map((m) => m * unit).find((m) => m >= n)!
 }
 
 /** Patterns tell the parts apart without colours. */
