@@ -25,8 +25,8 @@ export const Entry = memo(function Entry({ row, session, here, follows, leaf, to
   return <article class={`${classOf(row)}${here ? " here" : ""}${follows ? " follows" : ""}${row.work?.calls ? " works" : row.work ? " thinks" : ""}`} data-i={row.index} aria-posinset={row.index + 1} aria-setsize={total} aria-label={nameOf(row)} onClick={() => onHere(row.index)}>
     <header>{!follows && <b dir="auto">{nameOf(row)}</b>}{row.label && <mark dir="auto">{row.label}</mark>}
       {!follows && row.entry.facts?.map((f) => <small>{f}</small>)}
-      {["user", "assistant", "system"].includes(row.kind) && <button class="plain copy" onClick={copyIt} aria-label="Copy as Markdown" title="Copy as Markdown"><svg viewBox="0 0 16 16" width="12" height="12" fill="none" stroke="currentColor" stroke-width="1.5" aria-hidden="true"><path d="M5.5 5.5h8v8h-8zM2.5 10.5v-8h8" /></svg></button>}
-      <Link to={own} class="at" title={`${exact(row.entry.time)} · ${row.entry.id}`}><time>{row.entry.time ? new Date(row.entry.time).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" }) : "#"}</time></Link></header>
+      <span class="end">{["user", "assistant", "system"].includes(row.kind) && <button class="plain copy" onClick={copyIt} aria-label="Copy as Markdown" title="Copy as Markdown"><svg viewBox="0 0 16 16" width="12" height="12" fill="none" stroke="currentColor" stroke-width="1.5" aria-hidden="true"><path d="M5.5 5.5h8v8h-8zM2.5 10.5v-8h8" /></svg></button>}
+      <Link to={own} class="at" title={`${exact(row.entry.time)} · ${row.entry.id}`}><time>{row.entry.time ? new Date(row.entry.time).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" }) : "#"}</time></Link></span></header>
     <div ref={body} class="body" dangerouslySetInnerHTML={inner} />
     {row.cut && whole === undefined && <button class="all" onClick={all}>Show all of it</button>}
     {row.subagents?.map((name) => <p class="media">↳ <Link to={path`/s/${name}`}>subagent {name}</Link></p>)}
