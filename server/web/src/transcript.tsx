@@ -135,7 +135,7 @@ export function Transcript({ id, entry, leaf, query, turns, foot }: Props) {
     {text !== undefined && <Finder text={text} onText={setText} onSeek={(back) => void seek(back, { text })} focus={toType.current} />}
     <Failed error={rows.error} />
     <div class="reading">
-      {outline && win && <Outline id={id} leaf={rows.leaf()} total={win.total} cur={cur} onGo={(i) => { if (matchMedia("(max-width: 56rem)").matches) setOutline(false); void goTo(i) }} onClose={() => setOutline(false)} />}
+      {outline && win && <Outline id={id} leaf={rows.leaf()} total={win.total} cur={cur} onGo={(i) => { if (matchMedia("(max-width: 72rem)").matches) setOutline(false); void goTo(i) }} onClose={() => setOutline(false)} />}
       <div class="column"><h2 class="hide">Messages</h2><div class="scroll" ref={box} onScroll={look} tabIndex={0} role="region" aria-label="Messages">
         <div style={{ height: `${(win?.from ?? 0) * est}px` }} />
         <div class="rows" ref={inner} role="feed" aria-label="Entries" aria-busy={!win}>{!win && !rows.error && <Waiting />}{drawn(shown, runs, folds, one, cur, setCur)}</div>
