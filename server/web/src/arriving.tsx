@@ -8,7 +8,7 @@ import { counted } from "./ui"
 export function Arriving({ turn }: { turn: Turn }) {
   const { said, answer, running } = turn
   return <>
-    {said && <article class="user arriving" aria-label="You"><header><b>You</b></header>
+    {said && <article class="user arriving" aria-label="User"><header><b>User</b></header>
       <Drawn what={{ content: [textOf(said.text)] }} before={said.text} />{said.files > 0 && <p class="media">{counted(said.files, "attachment")}</p>}</article>}
     {answer && (answer.text || answer.thinking) && <article class="assistant arriving" aria-label="Assistant, answering" aria-busy="true"><header><b>Assistant</b>{turn.facts && <small>{turn.facts.model}</small>}</header>
       {answer.thinking && !answer.text && <p class="thought asis" dir="auto">{tail(answer.thinking)}</p>}
