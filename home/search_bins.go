@@ -56,7 +56,7 @@ const (
 const (
 	defaultColumns = 60
 	maxBins        = 10_000 // of days or weeks: nobody looks at more, and a caller may ask for all since the year 1
-	maxParts       = 6 // more cannot be told apart
+	maxParts       = 6      // more cannot be told apart
 )
 
 // dividers are what bins can be divided by.

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/coppice-dev/coppice/session"
@@ -239,4 +240,32 @@ func TestBulkWatchImportsWhatGrows(t *testing.T) {
 	if err != nil || r.Entries != 3 || r.Files != 1 || r.Sessions != 1 || r.Unchanged != 0 {
 		t.Errorf("got %+v, %v; want three entries of one session in one file", r.Total, err)
 	}
+}
+
+// TestBulkWatchTriesAgain: what could not be imported is tried again, although the file stays as it
+// is, but not all the time.
+func TestBulkWatchTriesAgain(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "a.jsonl")
+	write(t, path, talk(id(1), 1))
+	synctest.Test(t, func(t *testing.T) {
+		old := time.Now().Add(-time.Hour)
+		if err := os.Chtimes(path, old, old); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		var tries []time.Time
+		own := &bulk.Own{Only: true, Import: func(context.Context, *transcript.File, *bulk.File) error {
+			if tries = append(tries, time.Now()); len(tries) < 3 {
+				return errors.New("the disk is full")
+			}
+			time.AfterFunc(5*time.Minute, cancel)
+			return nil
+		}}
+		_, err := bulk.Watch(ctx, importer(), bulk.Request{Own: own}, time.Second, func(l *discover.Looked) error { return l.In(path) }, nil)
+		if err != nil || len(tries) != 3 || tries[1].Sub(tries[0]) < time.Minute {
+			t.Errorf("it was tried at %v, %v", tries, err)
+		}
+	})
 }

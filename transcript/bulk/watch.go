@@ -33,7 +33,8 @@ const (
 // to time, so that it finds changes that were not reported. A file that changes is imported without looking
 // for others, though no sooner than every after the last time. If the system reports no changes, Watch
 // calls look every so often. With very many files, it waits longer, so that looking costs little
-// processor time. An error of look counts only the first time: later, a directory may be gone for a
+// processor time. A file that could not be imported is tried again when it changes, and once a minute.
+// An error of look counts only the first time: later, a directory may be gone for a
 // moment. After each round that added something, Watch calls added if it is set. The result says
 // what was done, even when there is an error.
 func Watch(ctx context.Context, im *transcript.Importer, r Request, every time.Duration, look func(*discover.Looked) error, added func()) (*Result, error) {
@@ -42,7 +43,7 @@ func Watch(ctx context.Context, im *transcript.Importer, r Request, every time.D
 	}
 	run := newRun(im, r)
 	w := &watch{
-		look: look, every: every, seen: make(map[string]fs.FileInfo), other: make(map[string]bool),
+		look: look, every: every, failed: run.total.failed, seen: make(map[string]fs.FileInfo), other: make(map[string]bool),
 		dirs: &watchedDirs{notices: r.Notices, onUnwatched: r.Untold, stops: make(map[string]func()), paths: make(map[string]bool), changes: make(chan struct{}, 1)},
 	}
 	defer w.dirs.close()
@@ -78,6 +79,8 @@ type watch struct {
 	seen    map[string]fs.FileInfo     // how the sources looked
 	recent  map[string]bool            // the sources that were changed so recently that another change might not show
 	other   map[string]bool            // files beside the sources
+	failed  map[string]bool            // the sources that could not be imported the last time
+	tried   time.Time                  // when those were last tried again
 }
 
 // next returns the sources that may have changed: those whose change was reported, or all of them.
@@ -104,6 +107,12 @@ func (w *watch) next() ([]discover.Source, error) {
 // all looks for the sources. paths are the files that were reported.
 func (w *watch) all(paths []string) ([]discover.Source, error) {
 	w.looked = time.Now()
+	if w.looked.Sub(w.tried) >= lookSeldom { // what was wrong may be over, which no file shows
+		w.tried = w.looked
+		for path := range w.failed {
+			delete(w.seen, path)
+		}
+	}
 	l, again, err := w.dirs.look(w.look)
 	if cost := time.Since(w.looked) / time.Duration(len(l.Sources)+1); w.cost == 0 || cost < w.cost {
 		w.cost = cost
