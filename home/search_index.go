@@ -296,9 +296,13 @@ func (h *Home) catchUpIndex(ctx context.Context, ix *index.Index, how indexing) 
 }
 
 // CachePath returns where something about the home can be kept for this user that may be lost, in
-// a file of its own with an ending; "" if the user has no place for that. The directory need not
+// a file of its own with an ending; "" if the user has no place for that, or if the home is in
+// memory: another one there is not the same. The directory need not
 // exist.
 func (h *Home) CachePath(ending string) string {
+	if slices.Contains(h.kind.Schemes, inMemory) {
+		return ""
+	}
 	sum := sha256.Sum256([]byte(h.store.Where()))
 	return under(h.settings.cache, hex.EncodeToString(sum[:8])+ending)
 }

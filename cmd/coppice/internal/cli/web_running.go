@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"net"
 	"os"
 	"path/filepath"
 
@@ -40,6 +41,7 @@ func beginWeb(h *home.Home) (*webRun, *webNote) {
 	}
 	if free, err := lock.TryLock(); err == nil && free {
 		r.lock = lock
+		_ = os.Remove(r.path) // of one that was killed: by now, another program may be at its address
 		return r, nil
 	}
 	_ = lock.Close()
@@ -72,7 +74,13 @@ func (r *webRun) end() error {
 
 // serves reports whether the page of a run is what was asked for.
 func (n *webNote) serves(f *webFlags, chosen bool) bool {
-	return n != nil && (n.Tools || !f.tools) && f.live == liveFlags{} && (!chosen || n.Address == "http://"+f.addr)
+	return n != nil && (n.Tools || !f.tools) && f.live == liveFlags{} && (!chosen || n.isAt(f.addr))
+}
+
+// isAt reports whether a run is at an address. A name such as localhost is not what is in the note.
+func (n *webNote) isAt(addr string) bool {
+	at, err := net.ResolveTCPAddr("tcp", addr)
+	return err == nil && n.Address == "http://"+at.String()
 }
 
 // openRunning opens the page of a run. It reports whether there was one.
