@@ -1,7 +1,7 @@
 // The list of conversations, and search as one types.
 import { useContext, useEffect, useRef, useState } from "preact/hooks"
 import { type Found, get, type Hit, path } from "./api"
-import { ago, cost, counted, exact, Failed, FixedList, go, highlighted, Link, moves, short, useKeys, useMay, usePages, Who } from "./ui"
+import { ago, cost, counted, exact, Failed, FixedList, go, highlighted, Link, moves, narrow, short, useKeys, useMay, usePages, Who } from "./ui"
 import { AgentSign } from "./agent"
 import { sessionActions, sessionKeys } from "./actions"
 import { Complete, useValues } from "./complete"
@@ -96,7 +96,7 @@ function SessionRow({ r: { s, depth, first }, by, here, marked, open, fold }: { 
       {below > 0 && <span class="fold" title={`${counted(s.forks, "fork")}, ${counted(s.subagents, "subagent")} (Space)`} onClick={(e) => { e.preventDefault(); e.stopPropagation(); fold() }}>{open ? "▾" : `▸${below}`} </span>}
       {s.pinned && "★ "}{s.title || "untitled"}</b><time title={exact(s.updated)}>{ago(s.updated)}</time>
     <span class="facts" style={{ paddingLeft: `${Math.min(depth, 8)}rem` }}><AgentSign name={s.agent} /> <span class="hide">{s.agent} · </span>{[s.archived && "archived", s.problems > 0 && "damaged", by !== "project" && s.project, counted(s.messages, "message"), s.branches > 1 && counted(s.branches, "branch", "branches"), s.tokens && short(s.tokens) + " tokens"].filter(Boolean).join(" · ")}</span>
-    <span class="tags">{s.tags.map((t) => "#" + t).join(" ")}{s.cost && s.cost.cost_micro_usd > 0 && <small title={cost(s.cost)}> {cost(s.cost).replace("at least ", "≥ ")}</small>}</span>
+    <span class="tags">{s.tags.map((t) => "#" + t).join(" ")}{s.cost && s.cost.cost_micro_usd > 0 && <small title={cost(s.cost)}> {narrow(s.cost)}</small>}</span>
   </div>
 }
 

@@ -2,7 +2,7 @@
 import { useState } from "preact/hooks"
 import { type Count, get, path, type Usage } from "./api"
 import { AgentSign } from "./agent"
-import { cost, Failed, money, short, useAsked, useTitle } from "./ui"
+import { cost, Failed, money, narrow, short, useAsked, useTitle } from "./ui"
 import { type Active, only, Rank, type Ranked, Stacked, useWidth, Year } from "./pictures"
 
 type Bin = Usage & { key: string, until: string, part_tokens: number[], part_costs: number[] }
@@ -53,7 +53,7 @@ export function Stats() {
         <Used title="Models" what="model" rows={r.models} />
         <Used title="Projects" what="project" rows={r.projects} />
         <Used title="Agents" what="agent" rows={r.agents} />
-        <Rank title="Most expensive conversations" what="conversation" heads={["tokens", "cost"]} rows={r.sessions.slice(0, 12).map((u) => ({ key: u.key!, name: r.titles?.[u.key!] || u.key!, to: path`/s/${u.key!}`, n: u.cost_micro_usd, cells: [short(tokens(u)), cost(u)] }))} />
+        <Rank title="Most expensive conversations" what="conversation" heads={["tokens", "cost"]} rows={r.sessions.slice(0, 12).map((u) => ({ key: u.key!, name: r.titles?.[u.key!] || u.key!, to: path`/s/${u.key!}`, n: u.cost_micro_usd, cells: [short(tokens(u)), narrow(u)] }))} />
         <Rank title="Tools" what="tool" heads={["calls", "errors"]} rows={r.tools.map((t) => ({ key: t.name, name: t.name || "none", to: t.name ? only("tool", t.name) : undefined, n: t.count, cells: [t.count.toLocaleString("en"), errorsOf(r.failed, t)] }))} />
         <Rank title="Where the time went" what="who" heads={["time", "share"]} rows={timesOf(r.spent)} />
       </div>
@@ -89,7 +89,7 @@ const fits = (bin: string, days: number, columns: number) => bin === "" || days 
 function Used({ title, what, rows }: { title: string, what: string, rows: Usage[] }) {
   const row = (u: Usage): Ranked => ({
     key: u.key ?? "", name: what === "agent" && u.key ? <><AgentSign name={u.key} /> {u.key}</> : u.key || "none",
-    to: u.key ? only(what, u.key) : undefined, n: tokens(u), cells: [short(tokens(u)), cost(u).replace("at least ", "≥ ").replace("cost unknown", "?")],
+    to: u.key ? only(what, u.key) : undefined, n: tokens(u), cells: [short(tokens(u)), narrow(u)],
   })
   return <Rank title={title} what={what} heads={["tokens", "cost"]} rows={rows.map(row)} />
 }

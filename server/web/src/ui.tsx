@@ -138,7 +138,7 @@ export async function copy(text: string, what: string) {
 
 // ---- words
 
-export { cost, counted, money, short } from "./words"
+export { cost, counted, money, narrow, short } from "./words"
 
 export function ago(time?: string): string {
   if (!time) return ""

@@ -20,3 +20,6 @@ export function money(micro: number): string {
 
 type Spent = { cost_micro_usd: number, unpriced_responses: number, recorded: number }
 export const cost = (u: Spent) => u.cost_micro_usd === 0 && (u.unpriced_responses > 0 || u.recorded > 0) ? "cost unknown" : (u.unpriced_responses > 0 || u.recorded > 0 ? "at least " : "") + money(u.cost_micro_usd)
+
+/** narrow is what something cost, where there is no room for words. */
+export const narrow = (u: Spent) => cost(u).replace("at least ", "≥ ").replace("cost unknown", "?")
