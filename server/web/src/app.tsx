@@ -2,7 +2,7 @@
 import { render } from "preact"
 import { useEffect, useRef, useState } from "preact/hooks"
 import { get, type Me, me, onSignedOut, prefix, Problem, signIn, signOut } from "./api"
-import { Failed, go, Link, Notices, useAsked, useKeys, useMay, usePlace, Who } from "./ui"
+import { Failed, go, Link, Notices, useAsked, useKeys, usePlace, Who } from "./ui"
 import { Sessions } from "./sessions"
 import { Conversation } from "./conversation"
 import { CardView } from "./card"
@@ -49,15 +49,11 @@ function Help({ onClose }: { onClose: () => void }) {
     <form method="dialog"><button>Close</button></form></dialog>
 }
 
-/** Nothing is there while no conversation is chosen: it says what to do if there is none. */
+/** Nothing is there while no conversation is chosen. If there is none, the list says what to do. */
 function Nothing() {
   const found = useAsked((signal) => get<{ sessions: unknown[] }>("/v1/sessions", { limit: 1 }, signal), [])
   useLive(undefined, true, async () => found.again())
-  const may = useMay("write")
-  if (!found.value || found.value.sessions.length) return <p class="empty">Choose a conversation.</p>
-  return <section class="unknown" aria-label="No conversations"><h1>There are no conversations yet</h1>
-    <p>Bring in those of the agents on this machine with <code>coppice import</code>{may && ", or begin one here"}.</p>
-    {may && <p class="tools"><Link to="/new" class="button">New chat</Link></p>}</section>
+  return found.value?.sessions.length ? <p class="empty">Choose a conversation.</p> : null
 }
 
 /** Gone says that the server does not answer, until it does. */

@@ -702,6 +702,7 @@ test("the outline leads to prompts and labels", async (t) => {
   await outline.locator(".list").focus()
   await page.keyboard.press("g")
   await page.locator("article.here", { hasText: "Question 0:" }).waitFor()
+  await page.locator(".outline[aria-busy=false]").waitFor() // else a request is cut short, and the page complains
 })
 
 test("colours are chosen, and remembered", async (t) => {
