@@ -767,6 +767,8 @@ test("a home without conversations says what to do", async (t) => {
   await page.fill("#token", empty.token)
   await page.keyboard.press("Enter")
   await page.getByRole("heading", { name: "There are no conversations yet" }).waitFor()
+  await page.getByText("coppice import --all").waitFor()
+  assert.equal(await page.getByText("no conversations yet").count(), 1, "it is said once")
   await isAccessible(page, "an empty home")
 })
 
