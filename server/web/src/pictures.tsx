@@ -35,7 +35,8 @@ const shortOf = (bin: string, key: string) => bin === "month" ? day(key, { month
 
 // ---- stacked columns
 
-export type Part = { name: string, to?: string, values: number[] }
+/** Part is a model, say. If nothing is known about its values, they are unknown, and not 0. */
+export type Part = { name: string, to?: string, unknown: boolean, values: number[] }
 type Columns = { title: string, bin: string, bins: { key: string, until: string }[], parts: Part[], show: (n: number) => string }
 
 const height = 180
@@ -80,9 +81,9 @@ export function Stacked({ title, bin, bins, parts, show }: Columns) {
     </svg></div>
     <table class="legend"><caption aria-live="off">{here < 0 ? "All of it" : nameOf(bin, bins[here].key)}: <b>{show(here < 0 ? all : sums[here])}</b></caption>
       <tbody>{parts.map((p, k) => <tr><th scope="row" dir="auto"><svg width="14" height="11" aria-hidden="true"><rect width="14" height="11" fill={`url(#${id}${k})`} /></svg>{p.to ? <Link to={p.to}>{p.name}</Link> : p.name}</th>
-        <td class="right">{show(here < 0 ? p.values.reduce((a, b) => a + b, 0) : p.values[here])}</td></tr>)}</tbody></table>
+        <td class="right">{p.unknown ? "?" : show(here < 0 ? p.values.reduce((a, b) => a + b, 0) : p.values[here])}</td></tr>)}</tbody></table>
     <Behind of={title}><table><thead><tr><th>{bin}</th>{parts.map((p) => <th class="right" dir="auto">{p.name}</th>)}<th class="right">all</th></tr></thead>
-      <tbody>{bins.map((b, i) => sums[i] > 0 && <tr><th scope="row"><Link to={said(b.key, b.until)}>{nameOf(bin, b.key)}</Link></th>{parts.map((p) => <td class="right">{show(p.values[i])}</td>)}<td class="right">{show(sums[i])}</td></tr>)}</tbody></table></Behind>
+      <tbody>{bins.map((b, i) => sums[i] > 0 && <tr><th scope="row"><Link to={said(b.key, b.until)}>{nameOf(bin, b.key)}</Link></th>{parts.map((p) => <td class="right">{p.unknown ? "?" : show(p.values[i])}</td>)}<td class="right">{show(sums[i])}</td></tr>)}</tbody></table></Behind>
   </figure>
 }
 

@@ -47,7 +47,7 @@ export function Stats() {
         <Choice label="Divided by" all={dividers.map((d) => ["by " + d, d])} is={by} set={divide} />
         <Choice label="Length of a column" all={[["auto", ""], ["days", "day"], ["weeks", "week"], ["months", "month"]].filter(([, b]) => fits(b, days || spanOf(r.bins), columns)) as [string, string][]} is={bin} set={setBin} /></p>
       {r.bins.length ? <Stacked title={isMoney ? "Cost" : "Tokens"} bin={r.bin} bins={r.bins} show={isMoney ? money : short}
-        parts={r.parts.map((u, i) => ({ name: name(u, i), to: u.key && !(r.rest > 0 && i === r.parts.length - 1) ? only(by, u.key) : undefined, values: r.bins.map((b) => isMoney ? b.part_costs[i] : b.part_tokens[i]) }))} />
+        parts={r.parts.map((u, i) => ({ name: name(u, i), to: u.key && !(r.rest > 0 && i === r.parts.length - 1) ? only(by, u.key) : undefined, unknown: isMoney && narrow(u) === "?", values: r.bins.map((b) => isMoney ? b.part_costs[i] : b.part_tokens[i]) }))} />
         : <p class="soft">Nothing was used in this time.</p>}
       <div class="ranks">
         <Used title="Models" what="model" rows={r.models} />

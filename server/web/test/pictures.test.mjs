@@ -73,6 +73,18 @@ test("a column says what it is, and leads to what it counts", async (t) => {
   await page.locator(".hit").first().waitFor()
 })
 
+test("a cost that is not known is not nothing", async (t) => {
+  const other = await openHome({ bare: true, files: { priced: busy("priced", 9, Date.now()), free: busy("free", 9, Date.now()).replaceAll("gpt-5", "nobody-knows") } })
+  t.after(() => other.close())
+  const page = await open(t, "/stats", {}, other)
+  await columns(page).first().waitFor()
+  const row = chart(page).locator(".legend tr", { hasText: "nobody-knows" }).locator("td")
+  assert.equal(await row.textContent(), "?")
+  await button(page, "Tokens").click()
+  await page.getByRole("heading", { name: "Tokens by day" }).waitFor()
+  assert.match(await row.textContent(), /^\d.*k$/)
+})
+
 test("days are divided by what one asks, and weeks are offered only if they fit", async (t) => {
   const page = await open(t, "/stats")
   await columns(page).first().waitFor()
