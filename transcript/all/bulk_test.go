@@ -269,3 +269,25 @@ func TestBulkWatchTriesAgain(t *testing.T) {
 		}
 	})
 }
+
+// TestBulkWatchLeavesFilesOfTheFutureAlone: a clock was wrong, which is no reason to read a file
+// over and over.
+func TestBulkWatchLeavesFilesOfTheFutureAlone(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "a.jsonl")
+	write(t, path, talk(id(1), 1))
+	synctest.Test(t, func(t *testing.T) {
+		late := time.Now().Add(24 * time.Hour)
+		if err := os.Chtimes(path, late, late); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		reads := 0
+		own := &bulk.Own{Only: true, Import: func(context.Context, *transcript.File, *bulk.File) error { reads++; return nil }}
+		_, err := bulk.Watch(ctx, importer(), bulk.Request{Own: own}, time.Second, func(l *discover.Looked) error { return l.In(path) }, nil)
+		if err != nil || reads != 1 {
+			t.Errorf("it was read %d times in an hour, %v", reads, err)
+		}
+	})
+}

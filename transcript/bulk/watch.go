@@ -143,7 +143,7 @@ func (w *watch) changed(sources []discover.Source) (list []discover.Source) {
 		if err != nil {
 			continue
 		}
-		before, recent := w.seen[src.Path], time.Since(info.ModTime()) < recently
+		before, recent := w.seen[src.Path], time.Since(info.ModTime()).Abs() < recently // a clock may be wrong
 		if before == nil || before.Size() != info.Size() || !before.ModTime().Equal(info.ModTime()) || recent {
 			list = append(list, src)
 		}
