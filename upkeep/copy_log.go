@@ -54,12 +54,21 @@ func (w *logCopier) copyAll(ctx context.Context, next <-chan store.Stat) error {
 	w.batch = w.pair.to.Batch()
 	defer w.batch.Discard()
 	defer w.releaseBlobs()
+	defer w.closeWaiting()
 	for stat := range next {
 		if err := w.copyOne(ctx, stat); err != nil {
 			return err
 		}
 	}
 	return w.commit(ctx)
+}
+
+// closeWaiting closes the logs of a batch that is not created.
+func (w *logCopier) closeWaiting() {
+	for _, a := range w.waiting {
+		a.lines.close()
+	}
+	w.waiting = nil
 }
 
 // holdBlobs makes sure that no blob of the store is deleted until release.

@@ -17,7 +17,10 @@ type heldBlobs struct {
 
 func (c *copier) holdBlobs(ctx context.Context) (*heldBlobs, error) {
 	end, err := c.to.Blobs().Hold(ctx)
-	return &heldBlobs{c, end, make(map[store.Ref]bool)}, err
+	if err != nil {
+		return nil, err
+	}
+	return &heldBlobs{c, end, make(map[store.Ref]bool)}, nil
 }
 
 func (h *heldBlobs) release() { h.end() }
