@@ -45,7 +45,7 @@ func ContinuedTo(e *Entry, of, current string) string {
 // the removed one can still be restored.
 //
 // A chain that OpenChain has opened continues in the new session: entries that are appended from then
-// on goes there, and Continue returns the chain itself. The conversation stays as it is,
+// on go there, and Continue returns the chain itself. The conversation stays as it is,
 // whatever is carried. If the chain was continued already, it continues there, but the error
 // is still ErrExist.
 //
