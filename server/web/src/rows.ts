@@ -54,7 +54,7 @@ export function useRows(id: string, entry: string | undefined, leaf: string | un
   }
 
   const show = async (to: To) => {
-    const turn = ++st.turn
+    const turn = ++st.turn, { stop } = st
     st.busy = true
     try {
       const [r, i] = await around(to)
@@ -64,7 +64,7 @@ export function useRows(id: string, entry: string | undefined, leaf: string | un
       setWin(w)
       fail(undefined)
     } catch (e) {
-      if (!st.stop.signal.aborted) fail(e as Error)
+      if (!stop.signal.aborted) fail(e as Error)
     } finally {
       if (turn === st.turn) st.busy = false
     }
@@ -74,6 +74,7 @@ export function useRows(id: string, entry: string | undefined, leaf: string | un
   const more = async (down: boolean) => {
     const w = st.win, wanted = w && missing(w, down)
     if (!wanted || st.busy) return
+    const { turn, stop } = st
     st.busy = true
     try {
       const r = await ask(wanted)
@@ -82,9 +83,9 @@ export function useRows(id: string, entry: string | undefined, leaf: string | un
         setWin(grown(w, r, down))
       }
     } catch (e) {
-      if (!st.stop.signal.aborted) complain(e as Error)
+      if (!stop.signal.aborted) complain(e as Error)
     }
-    st.busy = false
+    if (turn === st.turn) st.busy = false // else show is on its way
   }
 
   /** stay drops what show has asked for. */
