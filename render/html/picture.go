@@ -126,7 +126,7 @@ const (
 func (f *figure) context() {
 	f.raw("<figure><figcaption>How full the context was</figcaption>\n<p class=key>")
 	if !f.Estimated {
-		f.raw("<span><i class=p-out></i>answered</span> <span><i class=p-new></i>sent anew</span> <span><i class=p-hit></i>from the cache</span> ")
+		f.raw("<span><i class=p-out></i>answered</span> <span><i class=p-new></i>not cached</span> <span><i class=p-hit></i>from the cache</span> ")
 	}
 	rows := f.markRows()
 	for _, r := range rows {

@@ -144,7 +144,7 @@ func TimeWords(t render.Elapsed) string {
 
 // pictureTable is a picture in numbers.
 func pictureTable(p *render.Picture) []string {
-	lines := []string{"  request\tcontext\tcached\tsent anew\tanswered\tcost\tso far\tentry"}
+	lines := []string{"  request\tcontext\tcached\tnot cached\tanswered\tcost\tso far\tentry"}
 	for i := range p.Points {
 		at := &p.Points[i]
 		lines = append(lines, fmt.Sprintf("  %d\t%d\t%d\t%d\t%d\t%s\t%s\t%s", i+1, at.Context, at.CacheRead, at.Sent()-at.CacheRead, at.Output,

@@ -8,7 +8,7 @@ const trusted: { createHTML(s: string): string } =
   (globalThis as any).trustedTypes?.createPolicy("coppice", { createHTML: (s: string) => s }) ?? { createHTML: (s: string) => s }
 
 /** useTrusted is HTML for an element. It stays the same while the text does: another one would be
- * drawn anew, and what one has unfolded would be folded. */
+ * drawn again, and fold what was unfolded. */
 export const useTrusted = (html: string) => useMemo(() => ({ __html: trusted.createHTML(html) as string }), [html])
 
 export type Drawable = { content: unknown[] } | { edits: unknown[] }

@@ -22,8 +22,8 @@ func (f *liveFlags) register(cmd *cobra.Command) {
 	cmd.MarkFlagsMutuallyExclusive("import", "no-import")
 }
 
-// watched returns what home.WatchAgents is told. A person at a terminal is asked once about agents
-// whose sessions were never imported; the setting remembers what they said.
+// watched returns which agents home.WatchAgents watches. It asks a person at a terminal once about
+// agents whose sessions were never imported; the setting remembers the answer.
 func (a *app) watched(ctx context.Context, h *home.Home, f *liveFlags) (string, error) {
 	switch {
 	case f.none:

@@ -26,7 +26,7 @@ type transcript struct {
 	list  *list.List
 	pages pages[home.Row]
 	known bool // something was read
-	// opening says that the path is being read anew.
+	// opening says that the path is being read again.
 	opening bool
 	path    int // counts the paths that were shown: what is read for an earlier one is not wanted
 	// via is an entry that the path goes through; "" is the live path. viaIndex is its index.
