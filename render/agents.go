@@ -5,7 +5,7 @@ import (
 	"unicode"
 )
 
-// AgentSign is how an agent is told from others at a glance: two letters, and one of some hues that every
+// AgentSign tells an agent apart from others at a glance: two letters, and one of some hues that every
 // face has. The letters suffice where there are no colours.
 type AgentSign struct {
 	Sign string `json:"sign"`

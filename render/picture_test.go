@@ -218,7 +218,7 @@ func TestPictureInHTML(t *testing.T) {
 	}
 }
 
-// Every agent is told from others by two columns, whatever it is called.
+// Two columns tell every agent apart from others, whatever it is called.
 func TestSignOf(t *testing.T) {
 	t.Parallel()
 	for agent, want := range map[string]render.AgentSign{

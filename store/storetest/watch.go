@@ -280,7 +280,7 @@ func checkWatchRecreated(t *testing.T, s store.Store) {
 	}
 }
 
-// A watcher of all logs is told of each that is created, changed or removed, also
+// A watcher of all logs hears of each that is created, changed or removed, also
 // by another handle.
 func checkWatchAll(t *testing.T, s store.Store) {
 	log := MustCreate(t, s, "a", num(0))

@@ -1,4 +1,4 @@
-// The sign of an agent, by which it is told from others at a glance. The server has the table.
+// The sign of an agent, which tells it apart from others at a glance. The server has the table.
 import { useContext } from "preact/hooks"
 import { Who } from "./ui"
 
